@@ -1,0 +1,1941 @@
+"""Run Python scripts that you do not trust, in a sandbox, with the packages they ask for.
+
+One file, standard library only: copy it into a project, or use it as `python pysbx_sandbox.py SCRIPT`.
+
+    from pysbx_sandbox import Policy, run
+    result = run("print(6 * 7)", timeout=5, policy=Policy(network="off"))
+    print(result.stdout)
+
+What it promises: the script sees the system's programs and libraries read-only, its packages
+read-only, and an empty working directory that vanishes with it; it gets no file, variable,
+process or credential of yours; it is bounded in time, memory, processes, disk and output; when
+`run` returns, no process of it is left. Limits of the promise: it shares the host's kernel, so a
+kernel bug can break it; with network "on" it reaches whatever this machine reaches; the backend
+"none" is no sandbox at all. `bwrap` (Linux) or `docker`, and `uv`, must be installed.
+
+The text of the script is data until Python reads it: it is never rewritten, and uv never sees it.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import ctypes
+import errno
+import fcntl
+import functools
+import hashlib
+import itertools
+import json
+import os
+import platform
+import re
+import resource
+import secrets
+import select
+import selectors
+import shutil
+import signal
+import stat
+import struct
+import subprocess
+import sys
+import tarfile
+import tempfile
+import threading
+import time
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+__version__ = "1.0.0"
+
+PYTHON = "3.13"  # what a script gets unless it, or the operator, asks for another
+IMAGE = "astral/uv:0.13.9-python3.13-trixie-slim"  # public, no account needed; amd64 and arm64
+VOLUME = "pysbx-cache"
+MB = 1 << 20
+SHM_MB = 256  # /dev/shm: multiprocessing needs it, docker's default of 64 MB is too small
+OPEN_FILES = 1024
+MAX_INODES = 200_000  # per sandbox without a memory cgroup: a tmpfs bounds bytes, not inodes
+MAX_SCRIPT, MAX_REQUIREMENTS = 10 * MB, 200
+MAX_FILES, MAX_FILE, MAX_FILES_TOTAL = 100, 10 * MB, 32 * MB  # what comes back from a run
+MAX_ENTRIES, MAX_DEPTH = 5000, 8  # what is looked at to find it
+START_LIMIT = 20.0  # seconds for a sandbox to reach its gate
+GRACE = 1.0  # seconds for the pipes to reach their end once everything is killed
+TICK = 0.03  # seconds between two looks at the memory of a sandbox that has no cgroup
+SPARE_AGE = 300.0  # seconds that a spare sandbox may wait
+SANDBOX_UID = 59873  # when root starts us; no service uses it (systemd's ranges begin at 60001)
+NOBODY = 65534  # in containers: Debian, Alpine and Fedora all have a passwd entry for it
+HOME = "/tmp/home"
+CA_FILE = "/etc/ssl/certs/ca-certificates.crt"  # where a sandbox has its CA bundle
+CA_BUNDLES = (  # Debian, Fedora, openSUSE (two), NixOS, Alpine
+    "/etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/ca-bundle.pem "
+    "/var/lib/ca-certificates/ca-bundle.pem /etc/ssl/certs/ca-bundle.crt /etc/ssl/cert.pem"
+).split()
+PROXIES = [
+    f(f"{p}_proxy") for p in "http https all no ftp".split() for f in (str.upper, str.lower)
+]
+UV_SETTINGS = (  # the operator's settings that reach uv, and only uv
+    "UV_DEFAULT_INDEX UV_INDEX UV_INDEX_URL UV_EXTRA_INDEX_URL UV_FIND_LINKS UV_INDEX_STRATEGY "
+    "UV_INSECURE_HOST UV_NATIVE_TLS UV_SYSTEM_CERTS UV_HTTP_TIMEOUT UV_PYTHON_INSTALL_MIRROR "
+    "UV_PYTHON_DOWNLOADS_JSON_URL UV_OFFLINE SSL_CERT_FILE NETRC"
+).split()
+# Unbuffered: what was printed before a timeout is in the result. The fault handler names the line
+# of a crash. The plot backend is written by PREPARE; without matplotlib nobody reads the variable.
+# A BLAS pool as wide as a big host would meet the process limit.
+SCRIPT_ENV = f"""HOME={HOME} USER=sandbox LOGNAME=sandbox TMPDIR=/tmp LANG=C.UTF-8 PYTHONUTF8=1
+    PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin PYTHONUNBUFFERED=1 PYTHONFAULTHANDLER=1
+    PYTHONDONTWRITEBYTECODE=1 MPLBACKEND=module://_pysbx_plots
+    OMP_NUM_THREADS=2 OPENBLAS_NUM_THREADS=2 MKL_NUM_THREADS=2"""
+
+# The gate of a native sandbox: set limits, wait for an interpreter, become it. No fork, no file of
+# ours. Arguments: blocks of 512 bytes a file may have, processes (dash has -p for it, bash -u).
+GATE = r"""ulimit -c 0; ulimit -n 1024; ulimit -l 64; [ -z "$1" ] || ulimit -f "$1"
+[ -z "$2" ] || ulimit -u "$2" 2>/dev/null || ulimit -p "$2"
+: >script.py; echo ready; read -r limit python || exit 0; ulimit -t "$limit"
+PATH="${python%/*}:$PATH"; exec "$python" "$PWD/script.py" </dev/null"""
+# The gate of a container. The script follows its length on stdin, which stays open: its end means
+# that the server is gone, and kills everything. What the script leaves running is killed too;
+# then a last line on both streams, with a word that the script never saw, tells how it ended.
+DOCKER_GATE = r"""mkdir -p "$HOME"; exec 3<&0; echo ready
+read -r limit length word python <&3 || exit 0
+head -c "$length" <&3 >script.py
+(read -r _ <&3; kill -9 -1) & (sleep "$limit"; kill -9 -1) &
+(exec 3<&-; PATH="${python%/*}:$PATH"; exec "$python" "$PWD/script.py" </dev/null); code=$?
+kill -9 -1 2>/dev/null
+left=0; for f in * .[!.]*; do [ -e "$f" ] && [ "$f" != script.py ] && left=1; done
+count() { while read -r name n; do [ "$name" = "$1" ] && echo "$n"; done; }
+memory=$(cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control | count oom_kill)
+processes=$(cat /sys/fs/cgroup/pids.events /sys/fs/cgroup/pids/pids.events | count max)
+full=$(df -P . /tmp | while read -r _ _ _ n _; do [ "$n" = 0 ] && echo 1; done)
+for stream in 1 2; do printf '\0%s %s %s %s %s %s\n' "$word" $code $left "${memory:-0}" \
+"${processes:-0}" "${full:-0}" >&$stream; done; read -r _ <&3"""
+# One environment, from nothing: uv gets a stub with the requirements, never the script.
+# stdin: the interpreter, then the stub. Arguments: uv, environment, its final name, uv's options.
+PREPARE = r"""echo ready; read -r python || exit 0
+uv=$1 env=$2 final=$3; shift 3; mkdir -p "$HOME"; cd "$HOME" && cat >stub.py || exit 3
+if [ -d "$final" ]; then env=$final; else
+"$uv" venv -q --no-project --relocatable -p "$python" "$env" || exit 3
+[ "$(wc -l <stub.py)" -le 2 ] || "$uv" pip install -p "$env" "$@" -r stub.py || exit 4
+site=$(echo "$env"/lib/python*/site-packages)
+[ ! -d "$site/matplotlib" ] || printf %s "$PLOTS" >"$site/_pysbx_plots.py"
+[ -z "$final" ] || { mv -T "$env" "$final" 2>/dev/null || [ -d "$final" ] || exit 5; env=$final; }
+fi; for d in "$env"/lib/python*/site-packages/*.dist-info; do [ ! -d "$d" ] || echo "${d##*/}"; done"""
+RESOLVE = r"""echo ready; read -r python || exit 0
+uv=$1; shift; mkdir -p "$HOME"; cd "$HOME" && cat >stub.py || exit 3
+exec "$uv" pip compile -q --no-header --no-annotate -p "$python" "$@" stub.py"""
+COMPILE = r"""echo ready; read -r python || exit 0
+exec "$python" -I -S -m compileall -q -j 2 -x '[\\/]tests?[\\/]' "$1" """
+PLOTS = """# A matplotlib backend without a display: show() saves the open figures as files.
+from matplotlib.backends.backend_agg import FigureCanvasAgg as FigureCanvas
+def show(*args, **kwargs):
+    import itertools, os, matplotlib.pyplot as plt
+    for number in plt.get_fignums():
+        names = (f"figure-{n}.png" for n in itertools.count(1))
+        plt.figure(number).savefig(next(name for name in names if not os.path.exists(name)))
+    plt.close("all")
+"""
+
+
+class SandboxError(Exception):
+    """Nothing was run; the message says what was tried, why it failed and what to do."""
+
+
+class InvalidScript(SandboxError):
+    """The script, its metadata or its dependencies cannot be used: nothing will run."""
+
+
+class Unavailable(SandboxError):
+    """The sandbox, uv, an interpreter or the network is missing: nothing can run here."""
+
+
+Backend = Literal["native", "docker", "none"]
+Say = Callable[[str], None]
+Echo = Callable[[int, bytes], None]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a script may use. Sizes are in MB (2**20 bytes), times in seconds."""
+
+    backend: Backend = "native" if sys.platform == "linux" else "docker"
+    require_sandbox: bool = False  # refuse rather than fall back to "none"
+    network: Literal["on", "off", "public"] = "on"
+    python_version: str = ""  # "3.12", "3.12.1"; "" prefers PYTHON and takes what there is
+    memory: int = 2048
+    disk: int = 512  # of the working directory; /tmp gets as much again
+    max_processes: int = 256  # threads count
+    max_output_bytes: int = 102_400  # over both streams, first and last part kept
+    install_timeout: float = 300.0
+    build: bool = True  # build from source, in a sandbox, where no wheel exists
+    cache_size: int = 8192
+    mounts: tuple[str, ...] = ()  # "HOST" or "HOST:rw"
+    pass_env: tuple[str, ...] = ()
+    uv_path: str = ""
+    docker_path: str = "docker"
+    docker_image: str = IMAGE
+    docker_runtime: str = ""
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """The PEP 723 block of a script; see read_metadata."""
+
+    dependencies: tuple[str, ...] = ()
+    requires_python: str | None = None
+    warnings: tuple[str, ...] = ()
+    exclude_newer: str = ""  # the one setting of [tool.uv] that is obeyed
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A Python; `path` is as the sandbox sees it, `prefix` must be bound there unless ""."""
+
+    path: str
+    version: str
+    prefix: str = ""
+    note: str = ""  # why it is not the one that was asked for
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Installed packages ("name==version") and the interpreter that sees them."""
+
+    python: str
+    packages: tuple[str, ...] = ()
+    seconds: float = 0.0  # spent on making it
+
+
+@dataclass(frozen=True)
+class File:
+    """A file that the script left: path below its working directory, size in bytes."""
+
+    name: str
+    size: int
+    data: bytes | None  # None: larger than MAX_FILE, or over MAX_FILES_TOTAL
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a script did. Output is text: undecodable bytes replaced, the middle left out if long."""
+
+    status: Literal["exited", "timeout", "cancelled"]
+    exit_code: int  # 128 + N when signal N ended it
+    limit: str  # "memory limit", "process limit", "disk limit", or ""
+    stdout: str
+    stderr: str
+    stdout_bytes: int  # written by the script, kept or not
+    stderr_bytes: int
+    seconds: float  # the script's own time
+    install_seconds: float
+    isolation: str  # one line: what confined it, and what enforced the limits
+    python: str
+    packages: tuple[str, ...]
+    notes: tuple[str, ...]  # warnings about metadata, interpreter, files
+    files: tuple[File, ...]
+
+    @property
+    def signal(self) -> str:
+        """Name of the signal that ended the script ("SIGSEGV"), or ""."""
+        with contextlib.suppress(ValueError):
+            return signal.Signals(self.exit_code - 128).name
+        return ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What validate found; `problems` is empty when the script could run."""
+
+    python: str
+    packages: tuple[str, ...]
+    warnings: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of check(): what was looked at, how it is, and the remedy if it is not well."""
+
+    verdict: Literal["PASS", "CAUTION", "FAIL"]
+    subject: str
+    text: str
+
+
+# ---- the script's metadata (https://packaging.python.org/en/latest/specifications/inline-script-metadata/)
+
+_OPENING = re.compile(r"# /// ([a-zA-Z0-9-]+)")
+_NEARLY = re.compile(r"(\s*)#+\s*/{3,4}\s*(?i:script|pyproject)\s*")
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+_V = (
+    r"v?(?:\d+!)?\d+(?:\.\d+)*(?:[-_.]?(?:alpha|beta|preview|pre|rc|a|b|c)[-_.]?\d*)?"
+    r"(?:-\d+|[-_.]?(?:post|rev|r)[-_.]?\d*)?(?:[-_.]?dev[-_.]?\d*)?"
+)
+_CLAUSE = rf"(?:[=!]= *{_V}(?:\.\*|\+[a-z0-9]+(?:[-_.][a-z0-9]+)*)?|(?:~=|[<>]=?) *{_V})"
+_SPECIFIERS = re.compile(rf"(?i: *{_CLAUSE} *(?:, *{_CLAUSE} *)*,? *)")
+_REQUIREMENT = re.compile(
+    rf"(?i:{_NAME} *(?:\[ *(?:{_NAME} *(?:, *{_NAME} *)*)?\] *)?"
+    rf"(?:\({_SPECIFIERS.pattern}\)|{_SPECIFIERS.pattern}|@ *(?P<url>[^ ;]+(?= |$)|[^ ]+$))? *)"
+    r"(?:;(?P<marker>[^;]*))?"
+)
+_WHEEL_URL = re.compile(
+    r"https://[A-Za-z0-9.-]+(?::\d+)?/[\w.~%+/=&!-]*\.whl(?:#[\w.=&-]*)?", re.ASCII
+)
+_OPERAND = (
+    r"""(?:python_version|python_full_version|os_name|sys_platform|platform_release"""
+    r"""|platform_system|platform_version|platform_machine|platform_python_implementation"""
+    r"""|implementation_name|implementation_version|extra|'[^'"$\\]*'|"[^'"$\\]*")"""
+)
+_MARKER = re.compile(rf" *{_OPERAND} *(?:[<>]=?|===?|!=|~=|\bin\b|\bnot +in\b) *{_OPERAND} *")
+
+
+def read_metadata(script: str) -> Metadata:
+    """Read the `# /// script` block; raise InvalidScript where it breaks the specification.
+
+    Lines end at CR LF, CR or LF only; a byte order mark is skipped; takes linear time. What the
+    specification says to ignore but an author hardly meant is in `warnings`.
+    """
+    lines = re.split(r"\r\n|\r|\n", script.removeprefix("\ufeff"))
+    blocks, warnings = _find_blocks(lines)
+    if len(blocks) > 1:
+        where = ", ".join(str(line) for line, _ in blocks)
+        raise InvalidScript(
+            f"the script has {len(blocks)} metadata blocks of type 'script' (lines {where}), "
+            "PEP 723 allows one: merge them"
+        )
+    if not blocks:
+        return Metadata(warnings=tuple(warnings))
+    line, content = blocks[0]
+    try:  # the blank lines make the reader's line numbers those of the script
+        data = tomllib.loads("\n" * line + "\n".join(content))
+    except (ValueError, RecursionError) as error:
+        raise InvalidScript(
+            f"the metadata block at line {line} is not valid TOML: {error or 'nested too deeply'}"
+        ) from None
+    return _check_metadata(data, line, warnings)
+
+
+def _find_blocks(lines: list[str]) -> tuple[list[tuple[int, list[str]]], list[str]]:
+    """Return the blocks of type script as (line number of the opening, content), and warnings."""
+    blocks, warnings, at = [], [], 0
+    while at < len(lines):
+        opening = _OPENING.fullmatch(lines[at])
+        kind = opening[1] if opening else ""
+        if nearly := not kind.islower() and _NEARLY.fullmatch(lines[at]):
+            why = "is indented" if nearly[1] else "is not exactly '# /// script'"
+            warnings.append(f"line {at + 1} looks like a metadata block but {why}: ignored")
+        end = at + 1
+        while opening and end < len(lines) and (lines[end] == "#" or lines[end][:2] == "# "):
+            end += 1
+        run = lines[at + 1 : end]
+        close = len(run) - 1 - run[::-1].index("# ///") if "# ///" in run else -1
+        if kind == "script" and close < 0:
+            warnings.append(f"the metadata block at line {at + 1} has no closing '# ///': ignored")
+        elif kind == "pyproject":
+            warnings.append(f"line {at + 1}: blocks of type 'pyproject' are ignored, use 'script'")
+        elif kind == "script":
+            content = [text[2:] for text in run[:close]]
+            blocks.append((at + 1, content))
+        at = end  # a run without a closing line holds no other block: this keeps the scan linear
+    return blocks, warnings
+
+
+def _check_metadata(data: dict[str, object], line: int, warnings: list[str]) -> Metadata:
+    requirements = data.get("dependencies", [])
+    requires, tool = data.get("requires-python"), data.get("tool", {})
+    where = f"the metadata block at line {line}: "
+    if not isinstance(requirements, list) or any(not isinstance(r, str) for r in requirements):
+        raise InvalidScript(where + "'dependencies' must be a list of strings")
+    if requires is not None and not isinstance(requires, str):
+        raise InvalidScript(where + "'requires-python' must be a string such as '>=3.11'")
+    if not isinstance(tool, dict):
+        raise InvalidScript(where + "'tool' must be a table")
+    if requires and not (len(requires) <= 200 and _SPECIFIERS.fullmatch(requires)):
+        raise InvalidScript(
+            where
+            + f"'requires-python' is {_shown(requires)}, not a version range such as '>=3.11'"
+        )
+    for key in data.keys() - {"dependencies", "requires-python", "tool"}:
+        warnings.append(f"unknown key {_shown(key)} in the metadata block: ignored")
+    for key, table in [*data.items(), *tool.items()]:
+        if isinstance(table, dict) and "dependencies" in table:
+            warnings.append(f"'dependencies' below [{key}] are ignored: put them before any table")
+    uv = tool.get("uv", {})
+    newer = str(uv.pop("exclude-newer", "")) if isinstance(uv, dict) else ""
+    if uv:
+        warnings.append("[tool.uv] settings in the script are not obeyed (but exclude-newer is)")
+    if newer and not re.fullmatch(
+        r"\d{4}-\d\d-\d\d(?:[T ][\d:.]{5,18}(?:Z|[+-]\d\d:\d\d)?)?", newer
+    ):
+        raise InvalidScript(where + "'exclude-newer' is not a date")
+    checked = check_requirements(requirements)
+    return Metadata(checked, requires, tuple(warnings), newer.replace(" ", "T"))
+
+
+def check_requirements(requirements: Iterable[str]) -> tuple[str, ...]:
+    """Return the requirements; raise InvalidScript unless each is a plain PEP 508 requirement.
+
+    An accept-list: no options, paths, variables or line ends; of URLs only `https://….whl`.
+    """
+    for requirement in requirements:
+        found = len(requirement) <= 1000 and _REQUIREMENT.fullmatch(requirement.strip(" "))
+        if not found or found["marker"] is not None and not _marker_holds(found["marker"]):
+            hint = "'name', 'name>=1.2' or 'name[extra]'"
+            if re.search(r"git\+|://", requirement):
+                hint = "a plain 'name>=1.2' or 'name @ https://….whl' (no git, http or file URLs)"
+            raise InvalidScript(
+                f"{_shown(requirement)} is not a requirement that can be used here: write {hint}"
+            )
+        if found["url"] and not _WHEEL_URL.fullmatch(found["url"]):
+            raise InvalidScript(
+                f"{_shown(requirement)}: of URLs only plain https:// links to a .whl file are used "
+                "(git, file, http and source URLs are not): name a release instead"
+            )
+    return tuple(requirements)
+
+
+def _marker_holds(marker: str) -> bool:
+    """Tell whether an environment marker is well formed, by folding it until nothing is left."""
+    text, before = _MARKER.sub("\0", marker), ""
+    while text != before and len(text) < 200:
+        before, text = text, re.sub(r" *\0 *(?:and|or) *\0 *| *\( *\0 *\) *", "\0", text)
+    return text.strip() == "\0"
+
+
+def _shown(text: str) -> str:
+    """Return untrusted text for a message: on one line, printable, cut."""
+    text = text if len(text) <= 80 else text[:77] + "..."
+    return "'" + "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text) + "'"
+
+
+# ---- what a sandbox is made of: pure
+
+# name, number on x86-64, on aarch64 ("-": none), from the kernel's headers
+_DENIED = """ptrace 101 117, process_vm_readv 310 270, process_vm_writev 311 271, kcmp 312 272,
+process_madvise 440 440, pidfd_getfd 438 438, add_key 248 217, request_key 249 218, keyctl 250 219,
+bpf 321 280, perf_event_open 298 241, userfaultfd 323 282, io_uring_setup 425 425,
+io_uring_enter 426 426, io_uring_register 427 427, unshare 272 97, setns 308 268, mount 165 40,
+umount2 166 39, pivot_root 155 41, chroot 161 51, open_tree 428 428, move_mount 429 429,
+fsopen 430 430, fsconfig 431 431, fsmount 432 432, fspick 433 433, mount_setattr 442 442,
+statmount 457 457, listmount 458 458, open_tree_attr 467 467, name_to_handle_at 303 264,
+open_by_handle_at 304 265, fanotify_init 300 262, quotactl 179 60, quotactl_fd 443 443,
+lookup_dcookie 212 18, init_module 175 105, finit_module 313 273, delete_module 176 106,
+kexec_load 246 104, kexec_file_load 320 294, reboot 169 142, swapon 167 224, swapoff 168 225,
+acct 163 89, syslog 103 116, settimeofday 164 170, clock_settime 227 112, clock_adjtime 305 266,
+adjtimex 159 171, sethostname 170 161, setdomainname 171 162, vhangup 153 58, personality 135 92,
+move_pages 279 239, migrate_pages 256 238, nfsservctl 180 42, iopl 172 -, ioperm 173 -,
+modify_ldt 154 -, uselib 134 -, _sysctl 156 -, ustat 136 -, sysfs 139 -, create_module 174 -,
+vserver 236 -"""
+# memory that neither an rlimit nor a look at /proc sees
+_UNSEEN = """, memfd_create 319 279, memfd_secret 447 447, shmget 29 194, msgget 68 186,
+semget 64 190"""
+_NAMESPACES = 0x7E020000  # every CLONE_NEW* flag that clone knows
+# load OFFSET | compare K, where to if so, where to if not: "." is on, "+N" skips N. clone3 hides
+# its flags behind a pointer; without it libc falls back to clone. ioctl's request is compared in
+# 32 bits, as the kernel reads it (TIOCSTI, TIOCLINUX). Socket families: unix, inet, inet6, and
+# netlink with protocol 0, which getaddrinfo needs.
+_FILTER = """ld 4 | jeq {arch} . kill | ld 0 | {x32} {denied} jeq 435 enosys . |
+jeq {clone} . +2 | ld 16 | jset 0x7E020000 eperm allow |
+jeq {ioctl} . +3 | ld 24 | jeq 0x5412 eperm . | jeq 0x541C eperm allow |
+jeq {socket} +1 . | jeq {socketpair} . allow | ld 16 | jeq 1 allow . | jeq 2 allow . |
+jeq 10 allow . | jeq 16 . family | ld 32 | jeq 0 allow family"""
+_ANSWERS = {"allow": 0x7FFF0000, "eperm": 0x50001, "enosys": 0x50026, "family": 0x50061}
+_ANSWERS["kill"] = 0x80000000
+
+
+def seccomp_filter(machine: str, *, memory_is_limited: bool) -> bytes:
+    """Return the BPF program for bwrap's --seccomp; raise Unavailable for other machines.
+
+    It denies by list and allows the rest: an allow-list breaks numpy-class programs.
+    """
+    if machine not in ("x86_64", "aarch64"):
+        raise Unavailable(f"there is no system call filter for {machine}: use docker")
+    x86 = machine == "x86_64"
+    rows = [row.split() for row in (_DENIED + _UNSEEN * (not memory_is_limited)).split(",")]
+    numbers = [row[1 if x86 else 2] for row in rows]
+    denied = "".join(f"jeq {number} eperm . | " for number in numbers if number != "-")
+    names = "clone ioctl socket socketpair".split()
+    calls = dict(zip(names, (56, 16, 41, 53) if x86 else (220, 29, 198, 199), strict=True))
+    arch, x32 = (0xC000003E, "jset 0x40000000 kill . |") if x86 else (0xC00000B7, "")
+    code = [
+        c.split() for c in _FILTER.format(arch=arch, x32=x32, denied=denied, **calls).split("|")
+    ]
+    ends = {name: len(code) + i for i, name in enumerate(_ANSWERS)}
+    program = b""
+    for at, (op, k, *targets) in enumerate(code):
+        jumps = [ends[t] - at - 1 if t in ends else int(t.strip("+.") or 0) for t in targets]
+        number = {"ld": 0x20, "jeq": 0x15, "jset": 0x45}[op]
+        program += struct.pack("<HBBI", number, *(jumps or (0, 0)), int(k, 0))
+    return program + b"".join(struct.pack("<HBBI", 6, 0, 0, a) for a in _ANSWERS.values())
+
+
+def docker_seccomp() -> str:
+    """Return the same filter as a profile for docker, in its format."""
+    rules: list[dict[str, object]] = []
+
+    def deny(names: list[str], *tests: tuple[int, str, int, int], code: int = errno.EPERM) -> None:
+        args = [
+            {"index": i, "op": f"SCMP_CMP_{op}", "value": a, "valueTwo": b}
+            for i, op, a, b in tests
+        ]
+        rules.append({"names": names, "action": "SCMP_ACT_ERRNO", "errnoRet": code, "args": args})
+
+    deny([row.split()[0] for row in _DENIED.split(",")])
+    deny(["clone3"], code=errno.ENOSYS)
+    for flag in (1 << bit for bit in range(32) if _NAMESPACES >> bit & 1):
+        deny(["clone"], (0, "MASKED_EQ", flag, flag))
+    for request in (0x5412, 0x541C):
+        deny(["ioctl"], (1, "MASKED_EQ", 0xFFFFFFFF, request))
+    sockets, no_family = ["socket", "socketpair"], errno.EAFNOSUPPORT
+    for family in set(range(64)) - {1, 2, 10, 16}:
+        deny(sockets, (0, "EQ", family, 0), code=no_family)
+    deny(sockets, (0, "EQ", 16, 0), (2, "NE", 0, 0), code=no_family)
+    return json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": rules})
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What one sandbox is made of; two equal ones are interchangeable until they are used."""
+
+    policy: Policy
+    network: str
+    binds: tuple[tuple[str, str, bool], ...] = ()  # on the host, inside, writable
+    files: tuple[tuple[str, bytes], ...] = ()  # below /etc
+    env: tuple[tuple[str, str], ...] = ()
+    program: tuple[str, ...] = ("-c", GATE)  # for sh
+
+
+def host_shape(root: Path = Path("/")) -> list[str]:
+    """Return bwrap options that show the system's programs as this host lays them out.
+
+    `root` is a parameter so that a directory can stand for a host in a test.
+    """
+    options: list[str] = []
+    for name in "usr bin sbin lib lib32 lib64 libx32 nix/store gnu/store".split():
+        entry = root / name
+        if entry.is_symlink():  # the host's own text: an absolute one would be resolved too early
+            options += ["--symlink", os.readlink(entry), f"/{name}"]
+        elif entry.is_dir():
+            options += ["--ro-bind", str(entry), f"/{name}"]
+    for name in "ld.so.cache alternatives localtime".split():
+        if os.path.exists(real := os.path.realpath(root / "etc" / name)):
+            options += ["--ro-bind", real, f"/etc/{name}"]
+    return options
+
+
+def etc_files(network: str, root: Path = Path("/")) -> dict[str, bytes]:
+    """Return the /etc of a sandbox; resolv.conf is read here, as it is often a link into /run."""
+    files = {
+        "passwd": f"sandbox:x:1000:1000:sandbox:{HOME}:/bin/sh\n",
+        "group": "sandbox:x:1000:\n",
+    }
+    files["hosts"] = "127.0.0.1 localhost sandbox\n::1 localhost\n"
+    files["nsswitch.conf"] = "passwd: files\ngroup: files\nhosts: files dns\n"
+    if network == "on":
+        with contextlib.suppress(OSError):
+            files["resolv.conf"] = (root / "etc/resolv.conf").read_text(errors="replace")
+    return {name: text.encode() for name, text in files.items()}
+
+
+def bwrap_options(spec: Spec, data: dict[str, int], help_text: str) -> list[str]:
+    """Return bwrap's options; `data` has the descriptors of the files below /etc.
+
+    Every destination is ours and lies on a tmpfs that no earlier run could write, which makes
+    CVE-2026-87766 (links followed while mounts are set up) harmless with an old bwrap. The order
+    matters: tmpfs, then what lies on them, then read-only.
+    """
+    disk, shm = spec.policy.disk * MB, SHM_MB * MB
+    options = (
+        f"""--unshare-all --unshare-user {"--share-net" if spec.network == "on" else ""}
+        {"--disable-userns" if "--disable-userns" in help_text else ""} --uid 1000 --gid 1000
+        --hostname sandbox --cap-drop ALL --new-session --die-with-parent""".split()
+        + host_shape()
+    )
+    options += f"""--proc /proc --dev /dev --perms 1777 --size {shm} --tmpfs /dev/shm
+        --perms 1777 --size {disk} --tmpfs /tmp --perms 0700 --dir {HOME}
+        --perms 0700 --size {disk} --tmpfs /work""".split()
+    for name, fd in data.items():
+        options += ["--ro-bind-data", str(fd), f"/etc/{name}"]
+    for source, target, writable in spec.binds:
+        options += ["--bind" if writable else "--ro-bind", source, target]
+    return options + "--remount-ro /proc --remount-ro /dev --remount-ro / --chdir /work".split()
+
+
+def docker_argv(spec: Spec, name: str, seccomp: str) -> list[str]:
+    """Return the arguments of docker that start a container at its gate."""
+    policy, uid = spec.policy, NOBODY
+    network = "bridge" if spec.network == "on" else "none"
+    size, shm = f"size={policy.disk}m,uid={uid},gid={uid}", max(policy.disk, SHM_MB) * MB
+    server = f"{platform.node()}:{os.getpid()}:{_start_time(os.getpid())}"
+    options = f"""run -i --rm --init --pull never --name {name} --label pysbx={server}
+        --network {network} --read-only --cap-drop ALL --security-opt no-new-privileges=true
+        --security-opt seccomp={seccomp} --user {uid}:{uid} --pids-limit {policy.max_processes + 8}
+        --memory {policy.memory}m --memory-swap {policy.memory}m --cpus 1 --oom-score-adj 1000
+        --ipc private --shm-size {SHM_MB}m --hostname sandbox --log-driver none --stop-timeout 1
+        --no-healthcheck --tmpfs /tmp:rw,exec,nosuid,nodev,mode=1777,{size}
+        --tmpfs /work:rw,exec,nosuid,nodev,mode=0700,{size} --ulimit core=0:0
+        --ulimit nofile={OPEN_FILES}:{OPEN_FILES} --ulimit fsize={shm}:{shm} --workdir /work
+        --entrypoint sh""".split()
+    options += ["--runtime", policy.docker_runtime] if policy.docker_runtime else []
+    for source, target, writable in spec.binds:
+        kind = "volume" if source == VOLUME else "bind"
+        mount = f"type={kind},src={source},dst={target}"
+        options += ["--mount", mount + ("" if writable else ",readonly")]
+    env = {**dict.fromkeys(PROXIES, ""), **dict(spec.env)}
+    for variable, value in env.items():  # a secret by name only: it is in the client's environment
+        options += [
+            "--env",
+            variable if os.environ.get(variable) == value else f"{variable}={value}",
+        ]
+    return [*options, policy.docker_image, *spec.program]
+
+
+# what bwrap prints: what it means: what to do
+_BWRAP_SAYS = r"""
+uid map: Permission denied|RTM_NEWADDR : user namespaces are denied to bwrap (AppArmor, as on \
+Ubuntu 24.04) : install apparmor-profiles and load its bwrap-userns-restrict for /usr/bin/bwrap
+max_.*namespaces|No space left : user namespaces are limited to none : raise the sysctl \
+user.max_user_namespaces
+No permissions to create|namespace failed : user namespaces are not allowed (inside a container, \
+or by a kernel setting) : use --sandbox-backend docker, or start the outer container with \
+seccomp=unconfined and systempaths=unconfined
+mount proc|make / slave|mount devpts|pivot_root : a fresh /proc cannot be mounted (inside a \
+container) : use --sandbox-backend docker, or start the outer container with systempaths=unconfined
+Unknown option|PR_SET_SECCOMP : this bwrap is too old : install bubblewrap 0.7 or newer
+""".replace("\\\n", "")
+
+
+def explain_bwrap(stderr: str) -> str:
+    """Turn what bwrap printed before it gave up into one sentence with the remedy."""
+    said = " ".join(stderr.split())[-200:] or "nothing"
+    for line in _BWRAP_SAYS.strip().splitlines():
+        pattern, reason, remedy = line.split(" : ")
+        if re.search(pattern, stderr):
+            return f"bwrap cannot make a sandbox, {reason}; {remedy} (it said: {said})"
+    return f"bwrap cannot make a sandbox; look at 'bwrap --version' (it said: {said})"
+
+
+# ---- this host: directories, programs, control groups
+
+
+def _sandbox_uid() -> int:
+    """Return the uid that native sandboxes run under, or -1 for our own."""
+    return SANDBOX_UID if os.geteuid() == 0 else -1
+
+
+def _reachable(path: str) -> bool:
+    """Tell whether the native sandbox's uid may read path and enter its parents."""
+    real, uid = os.path.realpath(path), _sandbox_uid()
+    try:
+        everyone = all(p.stat().st_mode & 1 for p in Path(real).parents)
+        return (
+            os.access(real, os.R_OK) if uid < 0 else everyone and bool(os.stat(real).st_mode & 4)
+        )
+    except OSError:
+        return False
+
+
+def cache_dir(backend: Backend) -> Path:
+    """Return the directory that pysbx owns for a backend, made if need be.
+
+    $XDG_CACHE_HOME/pysbx or ~/.cache/pysbx; for root /var/cache/pysbx unless XDG_CACHE_HOME is a
+    place the sandbox's uid can enter; the temporary directory where none of these can be written.
+    """
+    xdg, home = os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME", "")
+    places = [f"{xdg}/pysbx"] if os.path.isabs(xdg) and _reachable(xdg) else []
+    places += ["/var/cache/pysbx"] if os.geteuid() == 0 else [f"{home}/.cache/pysbx"] * bool(home)
+    for place in [*places, f"{tempfile.gettempdir()}/pysbx-{os.geteuid()}"]:
+        path = Path(place, backend)
+        with contextlib.suppress(OSError):
+            for part in "pythons used store store/cache store/envs".split():
+                (path / part).mkdir(mode=0o755, parents=True, exist_ok=True)
+                if part[:5] == "store" and backend == "native" and os.geteuid() == 0:
+                    os.chown(path / part, SANDBOX_UID, SANDBOX_UID)
+            (path / "store/envs").chmod(0o311)  # a script cannot list what others installed
+            (path / "used/probe").touch()
+            if path.parent.stat().st_uid == os.geteuid():
+                return path
+    raise Unavailable("no directory for the cache can be written: set XDG_CACHE_HOME to one")
+
+
+def find_uv(policy: Policy) -> str:
+    """Return the path of uv, or raise Unavailable with the places that were looked at.
+
+    Programs with a window start servers with PATH=/usr/bin:/bin, so PATH is not all.
+    """
+    beside = [f"{Path(sys.executable).parent}/uv", *map(os.path.expanduser, ("~/.local/bin/uv",))]
+    beside += [os.path.expanduser("~/.cargo/bin/uv"), "/opt/homebrew/bin/uv", "/usr/local/bin/uv"]
+    places = (
+        [policy.uv_path] if policy.uv_path else [os.environ.get("UV"), shutil.which("uv"), *beside]
+    )
+    for place in filter(None, places):
+        if os.path.isfile(place) and os.access(place, os.X_OK):
+            return os.path.realpath(place)
+    looked = policy.uv_path or ", ".join(["$UV", "PATH", *beside])
+    raise Unavailable(
+        f"uv was not found (looked at {looked}): 'pip install uv', or give --uv-path"
+    )
+
+
+def uv_environment(cache: str) -> dict[str, str]:
+    """Return the environment of uv: constants, and the operator's index, proxy and CA settings."""
+    env = dict(
+        PATH=os.environ.get("PATH", os.defpath),
+        HOME=os.path.expanduser("~"),
+        NO_COLOR="1",
+        UV_CACHE_DIR=f"{cache}/cache",
+        UV_PYTHON_INSTALL_DIR=f"{cache}/pythons",
+    )
+    constants = """NO_CONFIG=1 NO_SYSTEM_CONFIG=1 NO_ENV_FILE=1 NO_PROGRESS=1 PYTHON_INSTALL_BIN=0
+        KEYRING_PROVIDER=disabled LINK_MODE=hardlink HTTP_TIMEOUT=30 HTTP_RETRIES=1"""
+    env |= {
+        f"UV_{name}": value for name, _, value in (c.partition("=") for c in constants.split())
+    }
+    login = re.compile(r"UV_INDEX_\w+_(?:USERNAME|PASSWORD)")
+    for name, value in os.environ.items():
+        if value and (name in UV_SETTINGS or name in PROXIES or login.fullmatch(name)):
+            env[name] = value
+    for name in ("INDEX_URL", "EXTRA_INDEX_URL"):  # uv does not read pip's
+        if not {f"UV_{name}", "UV_DEFAULT_INDEX", "UV_INDEX"} & env.keys():
+            env |= {f"UV_{name}": v for v in [os.environ.get(f"PIP_{name}", "")] if v}
+    return env
+
+
+def _ask(
+    argv: list[str], env: dict[str, str] | None = None, seconds: float = 60
+) -> tuple[int, str, str]:
+    """Run a trusted program (uv, docker, bwrap) in an empty place -> exit code, stdout, stderr."""
+    with tempfile.TemporaryDirectory(prefix="pysbx-") as place:
+        try:
+            done = subprocess.run(
+                argv, env=env, cwd=place, stdin=-3, capture_output=True, timeout=seconds
+            )
+        except subprocess.TimeoutExpired:
+            return 124, "", f"no answer within {seconds:g} s"
+        except OSError as error:
+            return 127, "", str(error)
+    return done.returncode, *(t.decode("utf-8", "replace") for t in (done.stdout, done.stderr))
+
+
+def _start_time(pid: int) -> str:
+    """Return what tells a process from a later one with the same number; "" where it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return "" if sys.platform == "linux" else "0"
+
+
+@functools.cache
+def _cgroup_parents() -> tuple[Path, ...]:
+    """Return the directories below which groups can be made: one (v2), one a controller (v1), or ()."""
+    root, made = Path("/sys/fs/cgroup"), [Path("/sys/fs/cgroup/pysbx")]
+    try:
+        if not (root / "cgroup.controllers").exists():  # version 1: only root may
+            made = [root / controller / "pysbx" for controller in ("memory", "pids", "cpu")]
+        elif (
+            os.geteuid() != 0
+        ):  # version 2: a subtree that was delegated to us; move out of its way
+            own = re.search(r"(?m)^0::/(.*)$", Path("/proc/self/cgroup").read_text())
+            made = [root / own[1]] if own else []
+            (made[0] / "pysbx").mkdir(exist_ok=True)
+            (made[0] / "pysbx/cgroup.procs").write_text(str(os.getpid()))
+        for parent in made:
+            parent.mkdir(exist_ok=True)
+            if (control := parent / "cgroup.subtree_control").exists():
+                control.write_text("+memory +pids +cpu")
+            for stale in parent.glob("run-*-*"):
+                if not _start_time(int(stale.name.split("-")[1])):
+                    _remove_cgroup((stale,))
+    except (OSError, IndexError):
+        return ()
+    return tuple(made)
+
+
+def _make_cgroup(policy: Policy) -> tuple[Path, ...]:
+    """Make a control group with the policy's limits; () where there can be none."""
+    name, memory = f"run-{os.getpid()}-{secrets.token_hex(8)}", policy.memory * MB
+    limits = f"""memory.max={memory} memory.swap.max=0 memory.oom.group=1 cpu.weight=50
+        memory.limit_in_bytes={memory} memory.memsw.limit_in_bytes={memory} cpu.shares=512
+        pids.max={policy.max_processes}"""
+    group = tuple(parent / name for parent in _cgroup_parents())
+    try:
+        for directory in group:
+            directory.mkdir()
+            for file, _, value in (limit.partition("=") for limit in limits.split()):
+                if (directory / file).exists():
+                    (directory / file).write_text(value)
+    except OSError:
+        _remove_cgroup(group)
+        return ()
+    return group
+
+
+def _cgroup_count(group: tuple[Path, ...], key: str) -> int:
+    """Return a counter of events, such as oom_kill."""
+    for directory, name in itertools.product(
+        group, ("memory.events", "memory.oom_control", "pids.events")
+    ):
+        if (path := directory / name).exists() and (
+            found := re.search(rf"(?m)^{key} (\d+)", path.read_text())
+        ):
+            return int(found[1])
+    return 0
+
+
+def _remove_cgroup(group: tuple[Path, ...]) -> None:
+    for directory in group:
+        for _ in range(50):
+            try:
+                directory.rmdir()
+            except FileNotFoundError:
+                break
+            except OSError:  # the kernel is still taking the last process away
+                time.sleep(0.01)
+
+
+# ---- starting, reading and ending a sandbox
+
+# bwrap's die-with-parent follows the thread that started it: this one lives as long as we do
+_SPAWNER = ThreadPoolExecutor(1, thread_name_prefix="pysbx-spawner")
+
+
+class Sandbox:
+    """A sandbox that waits at its gate, is used once, and is ended; a process where there is none.
+
+    Raises Unavailable, with the reason and the remedy, if it cannot start.
+    """
+
+    process: subprocess.Popen[bytes]
+
+    def __init__(self, spec: Spec, cancel: int | None = None) -> None:
+        self.spec, self.backend, self.born = spec, spec.policy.backend, time.monotonic()
+        self.name, self.word = f"pysbx-{secrets.token_hex(8)}", secrets.token_hex(8)
+        self.init = self.gate = 0  # pid of the sandbox's init, and of what waits at the gate
+        self.group: tuple[Path, ...] = ()
+        self.work = self.tmp = self.proc = self.status = -1  # descriptors
+        self.place, self.ended, self.crowded = "", "", False
+        self.helpers: list[subprocess.Popen[bytes]] = []
+        try:
+            {"native": self._native, "docker": self._docker, "none": self._none}[self.backend](
+                cancel
+            )
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, argv: list[str], cancel: int | None, **options: object) -> None:
+        pipe = subprocess.PIPE
+        start = functools.partial(subprocess.Popen, stdin=pipe, stdout=pipe, stderr=pipe)
+        try:
+            self.process = _SPAWNER.submit(start, argv, start_new_session=True, **options).result()
+        except (OSError, subprocess.SubprocessError) as error:
+            raise Unavailable(f"{argv[0]} cannot be started: {error}") from None
+        assert self.process.stdout and self.process.stderr
+        out, err = self.process.stdout.fileno(), self.process.stderr.fileno()
+        ready = _ready([out, cancel], START_LIMIT)
+        if out in ready and os.read(out, 6) == b"ready\n":
+            return
+        self.process.kill()
+        _ready([err], GRACE)
+        os.set_blocking(err, False)
+        said = os.read(err, 65536).decode("utf-8", "replace").strip() if out in ready else ""
+        said = said or f"no answer within {START_LIMIT:g} s"
+        raise Unavailable(explain_bwrap(said) if self.backend == "native" else said)
+
+    def _native(self, cancel: int | None) -> None:
+        bwrap, help_text = _bwrap()
+        self.group = _make_cgroup(self.spec.policy)
+        fds = contextlib.ExitStack()
+
+        def memfd(content: bytes) -> int:
+            fd = os.memfd_create("pysbx")
+            fds.callback(os.close, fd)
+            os.write(fd, content)
+            os.lseek(fd, 0, os.SEEK_SET)
+            return fd
+
+        with fds:
+            files = {**etc_files(self.spec.network), **dict(self.spec.files)}
+            data = {name: memfd(content) for name, content in files.items()}
+            code = memfd(seccomp_filter(platform.machine(), memory_is_limited=bool(self.group)))
+            options = [*bwrap_options(self.spec, data, help_text), "--seccomp", str(code)]
+            args = memfd("".join(option + "\0" for option in options).encode())
+            self.status, told = os.pipe()  # open to the end: bwrap writes to it again
+            fds.callback(os.close, told)
+            argv = [bwrap, "--args", str(args), "--json-status-fd", str(told), "--", _shell()]
+            uid = _sandbox_uid()
+            self._start(
+                [*argv, *self.spec.program],
+                cancel,
+                env=dict(self.spec.env),
+                cwd="/",
+                pass_fds=[*data.values(), code, args, told],
+                **({"user": uid, "group": uid, "extra_groups": []} if uid >= 0 else {}),
+            )
+            self.init = json.loads(os.read(self.status, 4096).split(b"\n")[0])["child-pid"]
+        self.gate = int(
+            Path(f"/proc/{self.init}/task/{self.init}/children").read_text().split()[0]
+        )
+        root, flags = f"/proc/{self.init}/root", os.O_RDONLY | os.O_DIRECTORY
+        self.work, self.tmp, self.proc = (
+            os.open(f"{root}/{n}", flags) for n in ("work", "tmp", "proc")
+        )
+        with contextlib.suppress(OSError):
+            Path(f"/proc/{self.gate}/oom_score_adj").write_text("1000")
+        for directory in self.group:
+            (directory / "cgroup.procs").write_text(str(self.gate))
+
+    def _none(self, cancel: int | None) -> None:
+        self.place = tempfile.mkdtemp(prefix="pysbx-run-")
+        own = {name: f"{self.place}/{name}" for name in ("work", "tmp", "home")}
+        for path in own.values():
+            os.mkdir(path, 0o700)
+        self.work = os.open(own["work"], os.O_RDONLY | os.O_DIRECTORY)
+        env = {**dict(self.spec.env), "HOME": own["home"], "TMPDIR": own["tmp"]}
+        self._start([_shell(), *self.spec.program], cancel, env=env, cwd=own["work"])
+        self.gate = self.process.pid
+
+    def _docker(self, cancel: int | None) -> None:
+        profile = cache_dir("docker") / "seccomp.json"
+        if not profile.exists():
+            profile.write_text(docker_seccomp())
+        argv = docker_argv(self.spec, self.name, str(profile))
+        self._start(
+            [self.spec.policy.docker_path, *argv],
+            cancel,
+            env={
+                **os.environ,
+                **dict(self.spec.env),
+                "HOME": os.path.expanduser("~"),
+                "PATH": os.environ.get("PATH", os.defpath),
+            },
+        )
+
+    def release(self, line: str, body: bytes, seconds: float) -> None:
+        """Let the gate go: `line` is what it reads first, `body` the script or the stub."""
+        script = self.spec.program[1] in (GATE, DOCKER_GATE)
+        if script and self.work >= 0:
+            with open(os.open("script.py", os.O_WRONLY, dir_fd=self.work), "wb") as file:
+                file.write(body)
+            line, body = f"{int(seconds) + 2} {line}", b""
+        elif script:
+            line = f"{int(seconds) + 2} {len(body)} {self.word} {line}"
+        assert self.process.stdin
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(line.encode() + b"\n" + body)
+            self.process.stdin.flush()
+            if not (script and self.backend == "docker"):
+                self.process.stdin.close()
+
+    def told_end(self, data: bytes, stream: Stream) -> bool:
+        """Take the gate's last line off a stream of a container: the script and all else is dead."""
+        if self.backend != "docker" or not data.endswith(b"\n"):
+            return False
+        part = stream.tail or stream.head
+        at = part.rfind(b"\0" + self.word.encode())
+        if at >= 0:
+            self.ended = part[at:].decode("ascii", "replace").partition(" ")[2]
+            stream.total -= len(part) - at
+            del part[at:]
+        return at >= 0
+
+    def watch(self) -> str:
+        """Without a cgroup: say which limit all its processes together are over, or ""."""
+        if self.proc < 0 or self.group:
+            return ""
+        used = threads = 0
+        for pid in filter(str.isdigit, os.listdir(self.proc)):
+            with (
+                contextlib.suppress(OSError),
+                open(os.open(f"{pid}/status", 0, dir_fd=self.proc)) as f,
+            ):
+                fields = dict(line.split(":", 1) for line in f)
+                used += sum(
+                    int(fields.get(k, "0 ").split()[0]) << 10 for k in ("RssAnon", "RssShmem")
+                )
+                threads += int(fields.get("Threads", "0"))
+        self.crowded |= threads >= self.spec.policy.max_processes
+        for state in map(os.fstatvfs, (self.work, self.tmp)):
+            used += (state.f_blocks - state.f_bfree) * state.f_frsize
+            if state.f_files - state.f_ffree > MAX_INODES:
+                return "disk limit"
+        return "memory limit" if used > self.spec.policy.memory * MB else ""
+
+    def limit_met(self) -> str:
+        """After the end: say which limit the evidence names, or ""."""
+        memory, processes, full = [*self.ended.split()[2:], 0, 0, 0][:3]
+        if int(memory) or _cgroup_count(self.group, "oom_kill"):
+            return "memory limit"
+        if int(processes) or self.crowded or _cgroup_count(self.group, "max"):
+            return "process limit"
+        tmpfs = (self.work, self.tmp) if self.init else ()
+        return (
+            "disk limit" if int(full) or any(not os.fstatvfs(fd).f_bavail for fd in tmpfs) else ""
+        )
+
+    def isolation(self) -> str:
+        """Return one line: what confines a script here, and what enforces its limits."""
+        policy = self.spec.policy
+        if self.backend == "none":
+            return "none: it ran WITHOUT A SANDBOX, with your rights"
+        how = (
+            "the engine"
+            if self.backend == "docker"
+            else "cgroup"
+            if self.group
+            else "rlimits and watch"
+        )
+        return (
+            f"{self.backend}, network {self.spec.network}, {policy.memory} MB memory, "
+            f"{policy.max_processes} processes, {policy.disk} MB disk (by {how})"
+        )
+
+    def files(self, notes: list[str]) -> tuple[File, ...]:
+        """Return what the script left in its working directory; needs a script that has ended."""
+        if self.backend != "docker":
+            return collect_files(self.work, notes)
+        return _docker_files(self, notes) if self.ended.split()[1:2] == ["1"] else ()
+
+    def kill(self) -> None:
+        """End everything in it, whatever it ignores, and whoever left its group or session."""
+        if self.backend == "docker":
+            _ask([self.spec.policy.docker_path, "kill", self.name], dict(os.environ), 20)
+        for pid in (self.init, self.process.pid) if self.process.poll() is None else ():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL) if pid else None
+        if self.backend == "none":
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            for entry in Path("/proc").glob("[0-9]*/environ"):  # its HOME tells whose it is
+                with contextlib.suppress(OSError):
+                    if f"HOME={self.place}/".encode() in entry.read_bytes():
+                        os.kill(int(entry.parent.name), signal.SIGKILL)
+
+    def close(self) -> None:
+        """End it and free what it holds; may be called again."""
+        if process := getattr(self, "process", None):
+            self.kill()
+            for helper in [process, *self.helpers]:
+                helper.kill()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    helper.wait(GRACE)
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        for fd in (self.work, self.tmp, self.proc, self.status):
+            with contextlib.suppress(OSError):
+                os.close(fd)
+        self.work = self.tmp = self.proc = self.status = -1
+        _remove_cgroup(self.group)
+        if self.place:
+            for directory, _, _ in os.walk(self.place):
+                with contextlib.suppress(OSError):
+                    os.chmod(directory, 0o700)
+            shutil.rmtree(self.place, ignore_errors=True)
+
+
+@functools.cache
+def _bwrap() -> tuple[str, str]:
+    """Return the path of bwrap and its help; /usr/bin first: AppArmor's exception is by path."""
+    path = shutil.which("bwrap", path="/usr/bin:" + os.environ.get("PATH", ""))
+    if not path:
+        raise Unavailable(
+            "bwrap was not found: install bubblewrap, or use --sandbox-backend docker"
+        )
+    if os.stat(path).st_mode & stat.S_ISUID:
+        raise Unavailable(f"{path} is setuid, which is not safe: install bubblewrap 0.7 or newer")
+    return path, _ask([path, "--help"])[1]
+
+
+@functools.cache
+def _shell() -> str:
+    return os.path.realpath(shutil.which("sh") or "/bin/sh")
+
+
+class Stream:
+    """First and last part of an output stream, `keep` bytes each; the middle is only counted."""
+
+    def __init__(self, keep: int) -> None:
+        self.keep, self.total = keep, 0
+        self.head, self.tail = bytearray(), bytearray()
+
+    def add(self, data: bytes) -> bytes:
+        """Take in data; return the part of it that belongs to the head."""
+        self.total += len(data)
+        first = data[: self.keep - len(self.head)]
+        self.head += first
+        self.tail += data[len(first) :][-self.keep :]
+        if len(self.tail) > 4 * self.keep:
+            del self.tail[: -self.keep]
+        return first
+
+    def cut(self, budget: int) -> tuple[bytes, bytes]:
+        """Return head and tail to show in `budget` bytes, cut between characters; tail may be b""."""
+        whole = bytes(self.head + self.tail)
+        if self.total <= budget:
+            return whole, b""
+        head, tail = whole[: budget // 2], whole[-(budget - budget // 2) :]
+        broken = re.search(rb"[\xc0-\xff][\x80-\xbf]{0,2}\Z", head)
+        head = head[: broken.start()] if broken else head
+        return head, re.sub(rb"\A[\x80-\xbf]{1,3}", b"", tail)
+
+    def text(self, budget: int) -> str:
+        head, tail = (part.decode("utf-8", "replace") for part in self.cut(budget))
+        left = self.total - sum(map(len, self.cut(budget)))
+        return f"{head}\n[... {left:,} bytes left out ...]\n{tail}" if tail else head
+
+
+@dataclass
+class Captured:
+    """What run_capped saw: why the run ended, its exit code, its streams, a limit it met."""
+
+    out: Stream
+    err: Stream
+    why: Literal["exited", "timeout", "cancelled"] = "exited"
+    code: int = 0
+    limit: str = ""
+    seconds: float = 0.0
+
+    def budgets(self, total: int) -> tuple[int, int]:
+        """Share `total` bytes: a stream gets half, and what the other one does not need."""
+        err = min(self.err.total, max(total // 2, total - self.out.total))
+        return total - err, err
+
+
+def run_capped(
+    sandbox: Sandbox,
+    line: str,
+    body: bytes,
+    seconds: float,
+    *,
+    keep: int = 51_200,
+    cancel: int | None = None,
+    echo: Echo | None = None,
+) -> Captured:
+    """Release a sandbox and read it with bounded memory until it ends, time is up or cancel.
+
+    Nothing of it is alive on return, and that comes at most GRACE after the end, whoever still
+    holds the pipes. `cancel` is a descriptor: readable means stop. `echo` gets the heads live.
+    """
+    began = time.monotonic()
+    sandbox.release(line, body, seconds)
+    process = sandbox.process
+    assert process.stdout and process.stderr
+    seen, end, look = Captured(Stream(keep), Stream(keep)), 0.0, began + TICK
+    reading = {process.stdout.fileno(): (0, seen.out), process.stderr.fileno(): (1, seen.err)}
+    exit_fd = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else -1
+    watched = {cancel, exit_fd} - {None, -1}
+    while reading or not end:
+        now = time.monotonic()
+        until = end + GRACE if end else min(look, began + seconds)
+        if end and now > until:
+            break
+        ready = _ready([*reading, *(() if end else watched)], until - now)
+        for fd in ready & reading.keys():
+            number, stream = reading[fd]
+            data = os.read(fd, 1 << 16)
+            first = stream.add(data)
+            if echo and first and sandbox.backend != "docker":
+                echo(number, first)
+            if not data or sandbox.told_end(data, stream):
+                del reading[fd]
+        over = not end and time.monotonic() >= look and sandbox.watch()
+        look = time.monotonic() + TICK if time.monotonic() >= look else look
+        if not end and (
+            over or cancel in ready or now >= began + seconds or process.poll() is not None
+        ):
+            seen.limit, end = over or "", time.monotonic()
+            timed_out = now >= began + seconds and process.poll() is None
+            seen.why = (
+                "cancelled"
+                if cancel in ready
+                else "timeout"
+                if timed_out and not over
+                else "exited"
+            )
+            sandbox.kill()
+    seen.seconds = (end or time.monotonic()) - began
+    if exit_fd >= 0:
+        os.close(exit_fd)
+    if sandbox.ended:
+        seen.code = int(sandbox.ended.split()[0])
+    else:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE)
+        code = -signal.SIGKILL if process.returncode is None else process.returncode
+        seen.code = 128 - code if code < 0 else code
+    seen.limit = seen.limit or sandbox.limit_met()
+    return seen
+
+
+def _ready(fds: Iterable[int | None], seconds: float) -> set[int]:
+    """Return those of the descriptors that can be read within `seconds` (select stops at fd 1024)."""
+    poller = select.poll()
+    for fd in fds:
+        poller.register(fd, select.POLLIN) if fd is not None else None
+    return {fd for fd, _ in poller.poll(max(0.0, seconds) * 1000 + 0.999)}
+
+
+def _entries(directory: int, place: str = "") -> Iterator[tuple[int, str, os.stat_result]]:
+    """Yield (descriptor of its directory, path, state) of what lies below, links not followed."""
+    with os.scandir(directory) as listing:  # read only as far as it is used
+        names = sorted(entry.name for entry in itertools.islice(listing, MAX_ENTRIES))
+    for name in names:
+        with contextlib.suppress(OSError):
+            state = os.lstat(name, dir_fd=directory)
+            yield directory, place + name, state
+            deep = place.count("/") >= MAX_DEPTH or name == "__pycache__"
+            if stat.S_ISDIR(state.st_mode) and not deep and _safe(name):
+                below = os.open(name, _READ | os.O_DIRECTORY, dir_fd=directory)
+                try:
+                    yield from _entries(below, f"{place}{name}/")
+                finally:
+                    os.close(below)
+
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def _safe(name: str) -> bool:
+    return name.isprintable() and "\\" not in name and name != ".." and len(name.encode()) <= 255
+
+
+_Entry = tuple[
+    str, object, int, str, Callable[[int], bytes | None]
+]  # path, identity, size, kind, read
+
+
+def _take(entries: Iterable[_Entry], notes: list[str]) -> tuple[File, ...]:
+    """Choose and read what is handed on; count the rest in `notes`."""
+    files: dict[object, File] = {}
+    left: collections.Counter[str] = collections.Counter()
+    room = MAX_FILES_TOTAL
+    for number, (path, identity, size, kind, read) in enumerate(entries):
+        if number >= MAX_ENTRIES:
+            left["beyond the number that is looked at"] += 1
+            break
+        if path == "script.py" or kind == "directory":
+            continue
+        why = "" if all(map(_safe, path.split("/"))) else "with an unsafe name"
+        why = why or ("" if kind == "file" else "that are links, pipes or devices")
+        why = why or ("that are further names of one file" if identity in files else "")
+        if why or len(files) >= MAX_FILES:
+            left[why or f"beyond the first {MAX_FILES}"] += 1
+            continue
+        try:
+            data = read(size + 1) if size <= min(room, MAX_FILE) else None
+        except (OSError, tarfile.TarError):
+            left["unreadable"] += 1
+            continue
+        files[identity] = File(path, size, data)
+        room -= len(data or b"")
+    if left:
+        notes.append("files left out: " + ", ".join(f"{n} {why}" for why, n in left.items()))
+    return tuple(files.values())
+
+
+def collect_files(work: int, notes: list[str]) -> tuple[File, ...]:
+    """Read the regular files below a directory descriptor, as the data of somebody hostile.
+
+    Nothing is followed or waited for; names, number, depth and sizes are bounded; each inode is
+    read once. What is left out is counted in `notes`.
+    """
+
+    def entry(directory: int, path: str, state: os.stat_result) -> _Entry:
+        def read(size: int) -> bytes | None:
+            with open(os.open(path.rpartition("/")[2], _READ, dir_fd=directory), "rb") as file:
+                return file.read(size) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
+
+        kinds = {stat.S_IFREG: "file", stat.S_IFDIR: "directory"}
+        return path, state.st_ino, state.st_size, kinds.get(stat.S_IFMT(state.st_mode), ""), read
+
+    return _take((entry(*found) for found in _entries(work)), notes)
+
+
+def _docker_files(sandbox: Sandbox, notes: list[str]) -> tuple[File, ...]:
+    """Fetch the files of a container whose script has ended, by tar, bounded in size and time."""
+
+    def entry(info: tarfile.TarInfo) -> _Entry:
+        kind = "file" if info.isreg() else "directory" if info.isdir() else ""
+        path = info.name.removeprefix("./")
+        return path, path, info.size, kind, lambda size: archive.extractfile(info).read(size)  # type: ignore[union-attr]
+
+    command = [
+        sandbox.spec.policy.docker_path,
+        "exec",
+        sandbox.name,
+        "tar",
+        "-C",
+        "/work",
+        "-c",
+        ".",
+    ]
+    with subprocess.Popen(command, stdin=-3, stdout=-1, stderr=-3) as tar:
+        timer = threading.Timer(START_LIMIT, tar.kill)
+        timer.start()
+        try:
+            with tarfile.open(fileobj=tar.stdout, mode="r|") as archive:
+                return _take(map(entry, archive), notes)
+        except (OSError, tarfile.TarError) as error:
+            notes.append(f"files could not be fetched from the container: {error}")
+            return ()
+        finally:
+            timer.cancel()
+            tar.kill()
+
+
+# ---- interpreters and environments
+
+
+def _uv_for_sandbox(policy: Policy, cache: Path) -> str:
+    """Return a uv that can be shown to the sandbox: no wrapper, and readable by its uid."""
+    uv = find_uv(policy)
+    if Path(uv).read_bytes()[:2] == b"#!":  # a pyenv shim or the like; uv names itself to a child
+        ask = [uv, "run", "-q", "--no-project", "-p", sys.executable, "python", "-c"]
+        code = "import os; print(os.environ['UV'])"
+        uv = _ask([*ask, code], uv_environment(str(cache)))[1].strip() or uv
+    copy = str(cache / f"uv-{os.stat(uv).st_mtime_ns}")
+    if _reachable(uv):
+        return uv
+    if not os.path.exists(copy):
+        shutil.copy(uv, copy + ".new")
+        os.chmod(copy + ".new", 0o755)
+        os.rename(copy + ".new", copy)
+    return copy
+
+
+def _operator_files(
+    settings: dict[str, str],
+) -> tuple[list[tuple[str, str, bool]], list[tuple[str, bytes]]]:
+    """Return (binds, files) that uv's settings name: local indexes, a CA bundle, a netrc."""
+    text = "\n".join(v for k, v in settings.items() if re.search("INDEX|LINKS", k))
+    paths = re.findall(r"(?:file://|(?<![^\s=]))(/[^\s,#]+)", text)
+    binds = [(p, p, False) for p in dict.fromkeys(paths) if os.path.exists(p) and _reachable(p)]
+    files: list[tuple[str, bytes]] = []
+    netrc = settings.get("NETRC") or os.path.expanduser("~/.netrc")
+    with contextlib.suppress(OSError):
+        files.append(("netrc", Path(netrc).read_bytes()))
+    return binds, files
+
+
+def _ca_binds() -> tuple[list[tuple[str, str, bool]], list[tuple[str, bytes]]]:
+    """Return the host's CA bundle as (binds, files): one file, never a directory with keys."""
+    for path in filter(None, [os.environ.get("SSL_CERT_FILE"), *CA_BUNDLES]):
+        if os.path.isfile(real := os.path.realpath(path)):
+            if _reachable(real):
+                return [(real, CA_FILE, False)], []
+            return [], [(CA_FILE[5:], Path(real).read_bytes())]
+    return [], []
+
+
+def _tool_spec(
+    policy: Policy, cache: Path, program: str, *words: str, part: str = "", network: bool = True
+) -> Spec:
+    """Return the sandbox of a step of ours; it may write `part` of the cache (all of it: "")."""
+    inside = f"{cache}/store" if policy.backend == "none" else "/pysbx"
+    settings = uv_environment(inside) if network else {}
+    binds: list[tuple[str, str, bool]] = [(VOLUME, "/pysbx", True)] * (policy.backend == "docker")
+    files: list[tuple[str, bytes]] = []
+    if policy.backend == "native":
+        binds = [
+            (f"{cache}/store{part}", f"/pysbx{part}", True),
+            (f"{cache}/pythons", "/python", False),
+        ]
+        for more, content in (_operator_files(settings), _ca_binds()) if network else ():
+            binds, files = binds + more, files + content
+        settings |= {"SSL_CERT_FILE": CA_FILE} if "SSL_CERT_FILE" in settings else {}
+        settings |= {"NETRC": "/etc/netrc"} if files and files[0][0] == "netrc" else {}
+        binds += [(_uv_for_sandbox(policy, cache), "/run/uv", False)]
+    env = dict(pair.split("=", 1) for pair in SCRIPT_ENV.split())
+    env |= (
+        settings
+        | {k: env[k] for k in ("HOME", "PATH")}
+        | {"PLOTS": PLOTS, "UV_PYTHON_DOWNLOADS": "never"}
+    )
+    roomy = replace(policy, disk=max(policy.disk, 4096), memory=max(policy.memory, 2048))
+    network_ = "on" if network else "off"
+    return Spec(
+        roomy,
+        network_,
+        tuple(binds),
+        tuple(files),
+        tuple(env.items()),
+        ("-c", program, "sh", *words),
+    )
+
+
+_interpreters: dict[tuple[Policy, str], Interpreter] = {}
+
+
+def _uv_python(
+    policy: Policy, cache: Path, *words: str, directory: str = ""
+) -> tuple[int, str, str]:
+    """Ask uv about interpreters: on this host, or in a container."""
+    if policy.backend == "docker":
+        spec = _tool_spec(policy, cache, 'exec uv python "$@"', *words)
+        return _ask(
+            _docker_command(spec),
+            {**os.environ, **uv_environment("/pysbx")},
+            policy.install_timeout,
+        )
+    env = uv_environment(str(cache)) | ({"UV_PYTHON_INSTALL_DIR": directory} if directory else {})
+    return _ask([find_uv(policy), "python", *words], env, policy.install_timeout)
+
+
+def _installed(policy: Policy, cache: Path, request: str) -> list[tuple[str, str]]:
+    """Return the (version, path) of installed interpreters that fit and can be used, newest first."""
+    own = os.environ.get("UV_PYTHON_INSTALL_DIR") or os.path.expanduser("~/.local/share/uv/python")
+    for directory in ("", own):
+        words = [
+            "list",
+            "--only-installed",
+            "--output-format",
+            "json",
+            *([request] if request else []),
+        ]
+        code, said, _ = _uv_python(policy, cache, *words, directory=directory)
+        rows = [
+            r
+            for r in (json.loads(said) if code == 0 else [])
+            if r["implementation"] == "cpython" and r["variant"] == "default"
+        ]
+        rows.sort(key=lambda row: tuple(row["version_parts"].values()), reverse=True)
+        found = [(row["version"], row["path"]) for row in rows]
+        if policy.backend != "docker":
+            found = [(version, real) for version, path in found if (real := _real_python(path)[0])]
+        if found or policy.backend == "docker":
+            return found
+    return []
+
+
+@functools.cache
+def _real_python(path: str) -> tuple[str, str]:
+    """Return (path, prefix) of the interpreter behind a shim, link or venv; ("", "") if unusable."""
+    code = (
+        "import os, sys; print(os.path.realpath(sys._base_executable), sys.base_prefix, sep='\\n')"
+    )
+    real, prefix = (_ask([path, "-I", "-S", "-c", code])[1].splitlines() + ["", ""])[:2]
+    return (real, prefix) if real and _reachable(real) and _reachable(prefix) else ("", "")
+
+
+def choose_python(policy: Policy, requires: str | None, say: Say = print) -> Interpreter:
+    """Return the interpreter for a script; raise Unavailable with what there is if none fits.
+
+    The policy's version if the script allows it, else the newest that the script allows, installed
+    or downloaded by uv. Whether a version fits is uv's answer, not ours.
+    """
+    if known := _interpreters.get((policy, requires or "")):
+        return known
+    cache, wanted = cache_dir(policy.backend), policy.python_version or PYTHON
+    exact = f"=={wanted}" + ".*" * (wanted.count(".") < 2)
+    tries = [f"{exact},{requires}" if requires else exact, *([requires] if requires else [])]
+    found: list[tuple[str, str]] = []
+    said = ""
+    for request in tries:
+        found = found or _installed(policy, cache, request)
+        if not found:
+            say(f"downloading Python {request}")
+            said = _uv_python(policy, cache, "install", "--no-bin", request)[2] or said
+            found = _installed(policy, cache, request)
+    if not found and not policy.python_version and not requires:
+        found = _installed(policy, cache, "")
+    if not found:
+        there = ", ".join(version for version, _ in _installed(policy, cache, "")) or "none"
+        raise Unavailable(
+            f"no Python {requires or wanted} can be had: installed: {there}; uv said: {_shorten(said)}"
+        )
+    version, path = found[0]
+    prefix = "" if policy.backend == "docker" else _real_python(path)[1]
+    if path.startswith(f"{cache}/pythons/") and policy.backend == "native":
+        path, prefix = path.replace(f"{cache}/pythons", "/python", 1), ""
+    prefix = "" if prefix.startswith(("/usr", "/nix/store", "/gnu/store")) else prefix
+    note = f"ran on Python {version}" if not f"{version}.".startswith(f"{wanted}.") else ""
+    note += f", as the script requires {requires}" if note and requires else ""
+    note += (
+        f" ({wanted} is not installed and could not be downloaded)"
+        if note and not requires
+        else ""
+    )
+    chosen = Interpreter(path, version, prefix, note)
+    _interpreters[policy, requires or ""] = chosen
+    return chosen
+
+
+@contextlib.contextmanager
+def _locked(path: Path, cancel: int | None) -> Iterator[None]:
+    """Hold a lock that also keeps other servers out; it goes with the process that holds it."""
+    with open(path, "a") as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                if _ready([cancel], 0.05):
+                    raise SandboxError("cancelled while another run installs the same") from None
+        yield
+
+
+def _shorten(text: str) -> str:
+    """Return what helps of uv's words: no drawing, no stub path, first and last lines."""
+    lines = [re.sub(r"^[\s\u2500-\u257f\u00d7]+", "", line) for line in text.splitlines()]
+    lines = [
+        line for line in lines if line and not re.match(r"Using|Resolved|Prepared|Warning", line)
+    ]
+    lines = lines if len(lines) < 14 else [*lines[:4], "...", *lines[-8:]]
+    return " ".join(lines)[:1500] or "nothing"
+
+
+_NETWORK_DOWN = "(?i)dns|error sending request|connect|timed out|network|tcp"
+_NO_WHEEL = r"no usable wheels|--no-build|[Bb]uilding source distributions"
+
+
+def prepare(
+    policy: Policy,
+    python: Interpreter,
+    requirements: tuple[str, ...],
+    newer: str = "",
+    say: Say = print,
+    cancel: int | None = None,
+) -> Environment:
+    """Return an environment with the requirements, from the cache or installed by uv.
+
+    Raises InvalidScript with the resolver's words, Unavailable if the network or the time fails.
+    The key is what makes an environment; anything unpinned is looked up anew every week.
+    """
+    cache, began = cache_dir(policy.backend), time.monotonic()
+    salt = _salt(cache)
+    pinned = all(re.search("===?[^*]*$|@", r) for r in requirements)
+    index = [(k, v) for k, v in uv_environment("").items() if "INDEX" in k or "LINKS" in k]
+    week = "" if pinned else time.strftime("%G-%V")
+    parts = [
+        salt,
+        python.path,
+        python.version,
+        policy.docker_image,
+        sorted(requirements),
+        newer,
+        index,
+        week,
+    ]
+    key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+    inside = f"{cache}/store" if policy.backend == "none" else "/pysbx"
+    record, path = cache / "used" / key, f"{inside}/envs/{key}/bin/python"
+    there = policy.backend == "docker" or (cache / "store/envs" / key).exists()
+    with contextlib.suppress(OSError, ValueError):
+        if there and (packages := json.loads(record.read_text())) is not None:
+            os.utime(record)
+            return Environment(path, tuple(packages))
+    with _locked(cache / "used" / f"{key}.lock", cancel):
+        if not (
+            policy.backend != "docker"
+            and record.exists()
+            and (cache / "store/envs" / key).exists()
+        ):
+            say("resolving and installing")
+            _install(policy, cache, python, key, requirements, newer, pinned, say, cancel)
+    return Environment(path, tuple(json.loads(record.read_text())), time.monotonic() - began)
+
+
+def _salt(cache: Path) -> str:
+    """Return a secret of this cache: the names of environments cannot be guessed by scripts."""
+    path = cache / "used/salt"
+    if not path.exists():
+        new = path.with_suffix(f".{secrets.token_hex(4)}")
+        new.touch(0o600)
+        new.write_text(secrets.token_hex(16))
+        with contextlib.suppress(FileExistsError):
+            os.link(new, path)
+        new.unlink()
+    return path.read_text()
+
+
+def _stub(requirements: tuple[str, ...]) -> bytes:
+    """Return a script of metadata alone; JSON strings of printable ASCII are TOML strings."""
+    listed = json.dumps([r.strip() for r in requirements])
+    return f"# /// script\n# dependencies = {listed}\n# ///\n".encode() if requirements else b"\n"
+
+
+def _install(
+    policy: Policy,
+    cache: Path,
+    python: Interpreter,
+    key: str,
+    requirements: tuple[str, ...],
+    newer: str,
+    pinned: bool,
+    say: Say,
+    cancel: int | None,
+) -> None:
+    """Make an environment: offline or online first, the other next, from source last."""
+    tries = ["offline", "online"] if pinned else ["online", "offline"]
+    private = any(
+        "@" in v or "PASSWORD" in k for k, v in uv_environment("").items() if k.startswith("UV_")
+    )
+    first_words = ""
+    while tries:
+        how = tries.pop(0)
+        seen, fresh = _try_install(
+            policy, cache, python, key, requirements, newer, how, say, cancel
+        )
+        words = seen.err.text(8000)
+        first_words = first_words or ("" if how == "offline" else words)
+        if seen.why == "timeout":
+            raise Unavailable(
+                f"installing took longer than --install-timeout {policy.install_timeout:g} s"
+            )
+        if seen.why == "cancelled":
+            raise SandboxError("cancelled while installing")
+        if seen.code == 0:
+            if policy.backend != "docker":
+                with contextlib.suppress(FileExistsError, OSError):
+                    os.rename(fresh, cache / "store/envs" / key)
+            names = [
+                line.removesuffix(".dist-info").replace("-", "==", 1)
+                for line in seen.out.text(1 << 20).split()
+            ]
+            new = cache / "used" / f"{key}.{secrets.token_hex(4)}"
+            new.write_text(json.dumps(sorted(names)))
+            os.rename(new, cache / "used" / key)
+            return
+        if how == "online" and tries and not re.search(_NETWORK_DOWN, words):
+            tries = []
+        if (
+            how != "source"
+            and re.search(_NO_WHEEL, words)
+            and policy.build
+            and policy.backend != "docker"
+            and not private
+        ):
+            tries = ["source"]
+            say("building from source")
+    words = first_words or words
+    if re.search(_NETWORK_DOWN, words) and not re.search("unsatisfiable|No solution", words):
+        raise Unavailable(f"the package index cannot be reached: {_shorten(words)}")
+    hint = (
+        "; there is no wheel for this Python: choose another version"
+        if re.search(_NO_WHEEL, words)
+        else ""
+    )
+    raise InvalidScript(f"the dependencies cannot be installed: {_shorten(words)}{hint}")
+
+
+def _try_install(
+    policy: Policy,
+    cache: Path,
+    python: Interpreter,
+    key: str,
+    requirements: tuple[str, ...],
+    newer: str,
+    how: str,
+    say: Say,
+    cancel: int | None,
+) -> tuple[Captured, Path]:
+    fresh = cache / "store/envs" / f"new-{secrets.token_hex(8)}"
+    inside = f"{cache}/store" if policy.backend == "none" else "/pysbx"
+    uv = {"native": "/run/uv", "docker": "uv", "none": ""}[policy.backend] or find_uv(policy)
+    options = {
+        "source": ["--link-mode", "copy", "--cache-dir", "/tmp/cache"],
+        "offline": ["--no-build", "--offline"],
+    }
+    words = [
+        uv,
+        f"{inside}/envs/{fresh.name}",
+        f"{inside}/envs/{key}" * (policy.backend == "docker"),
+    ]
+    words += [*options.get(how, ["--no-build"]), *(["--exclude-newer", newer] if newer else [])]
+    part = ""
+    if how == "source" and policy.backend == "native":
+        part = f"/envs/{fresh.name}"
+        fresh.mkdir()
+        os.chown(fresh, _sandbox_uid(), _sandbox_uid())
+    sandbox = Sandbox(_tool_spec(policy, cache, PREPARE, *words, part=part), cancel)
+    try:
+        echo = lambda _, data: say("installing") if b"Resolved" in data else None
+        return run_capped(
+            sandbox,
+            python.path,
+            _stub(requirements),
+            policy.install_timeout,
+            cancel=cancel,
+            echo=echo,
+        ), fresh
+    finally:
+        sandbox.close()
+
+
+def _compile(policy: Policy, python: Interpreter, environment: Environment) -> None:
+    """Byte-compile an environment, with no network and no cache in sight; once."""
+    key = environment.python.split("/")[-3]
+    cache = cache_dir(policy.backend)
+    done = cache / "used" / f"{key}.compiled"
+    if not environment.packages or done.exists():
+        return
+    done.touch()
+    words = environment.python.removesuffix("/bin/python") + "/lib"
+    spec = _tool_spec(policy, cache, COMPILE, words, part=f"/envs/{key}", network=False)
+    sandbox = Sandbox(spec)
+    try:
+        run_capped(sandbox, environment.python, b"", 120.0)
+    finally:
+        sandbox.close()
+
+
+# ---- the public calls
+
+
+def _mount(text: str) -> tuple[str, str, bool]:
+    """Return the bind of a --mount; raise Unavailable for what must not be shown to scripts."""
+    path, writable = os.path.abspath(text.removesuffix(":rw")), text.endswith(":rw")
+    if not os.path.exists(path):
+        raise Unavailable(f"--mount {path}: there is no such file or directory")
+    own = os.path.expanduser("~")
+    if path in ("/", own, os.path.dirname(own)) or stat.S_ISSOCK(os.stat(path).st_mode):
+        raise Unavailable(
+            f"--mount {path} would show too much (a home directory, / or a socket): name a directory below"
+        )
+    if "pysbx" in path.split("/") or path.split("/")[1] in "proc sys dev etc usr run".split():
+        raise Unavailable(f"--mount {path}: this part of the system is not mounted for scripts")
+    return path, path, writable
+
+
+def run_spec(policy: Policy, python: Interpreter | None = None) -> Spec:
+    """Return the sandbox of a script; the same for all scripts of a policy, whatever they import."""
+    env = dict(pair.split("=", 1) for pair in SCRIPT_ENV.split())
+    binds, files = [_mount(text) for text in policy.mounts], []
+    if policy.network != "off":
+        for name in PROXIES:  # without the credentials in them: --pass-env gives the whole
+            if value := os.environ.get(name):
+                env[name] = re.sub(r"//[^/@]*@", "//", value)
+        env |= (
+            {"SSL_CERT_FILE": CA_FILE, "REQUESTS_CA_BUNDLE": CA_FILE}
+            if policy.backend == "native"
+            else {}
+        )
+    env |= {name: os.environ[name] for name in policy.pass_env if name in os.environ}
+    if policy.backend == "native":
+        cache = cache_dir("native")
+        binds += [
+            (f"{cache}/store/envs", "/pysbx/envs", False),
+            (f"{cache}/pythons", "/python", False),
+        ]
+        more, files = _ca_binds()
+        binds += more
+        binds += [(python.prefix, python.prefix, False)] if python and python.prefix else []
+    elif policy.backend == "docker":
+        binds += [(VOLUME, "/pysbx", False)]
+    gate = DOCKER_GATE if policy.backend == "docker" else GATE
+    return Spec(
+        policy, policy.network, tuple(binds), tuple(files), tuple(env.items()), ("-c", gate)
+    )
+
+
+_spares: dict[Spec, Sandbox] = {}
+_settled: dict[Policy, tuple[Policy, str]] = {}
+_lock = threading.Lock()
+
+
+def _sandbox(spec: Spec, cancel: int | None = None) -> Sandbox:
+    """Return the spare of this kind if it is fresh and alive, else a new sandbox."""
+    with _lock:
+        spare = _spares.pop(spec, None)
+    if spare and spare.process.poll() is None and time.monotonic() - spare.born < SPARE_AGE:
+        return spare
+    if spare:
+        spare.close()
+    return Sandbox(spec, cancel)
+
+
+def keep_spare(policy: Policy, python: Interpreter | None = None) -> None:
+    """Start one sandbox ahead of time for the next run of this policy; errors are that run's."""
+    spec = run_spec(policy, python)
+    with _lock:
+        old = [_spares.pop(s) for s in list(_spares) if s != spec]
+        there = spec in _spares
+    for sandbox in old:
+        sandbox.close()
+    if not there and policy.backend != "none":
+        with contextlib.suppress(SandboxError, OSError):
+            sandbox = Sandbox(spec)
+            with _lock:
+                unneeded = _spares.setdefault(spec, sandbox) is not sandbox
+            if unneeded:
+                sandbox.close()
+
+
+def end_spares() -> None:
+    """End the sandboxes that wait."""
+    with _lock:
+        waiting = [_spares.pop(spec) for spec in list(_spares)]
+    for sandbox in waiting:
+        sandbox.close()
+
+
+def settle(policy: Policy, say: Say = lambda text: None) -> tuple[Policy, str]:
+    """Return the policy with a backend that works here, and a warning if it is not the one asked for.
+
+    It is tried by starting it. Raises Unavailable if none works and the policy requires a sandbox.
+    """
+    if policy in _settled:
+        return _settled[policy]
+    problems = []
+    order: list[Backend] = ["native", "docker", "none"]
+    first = "docker" if policy.backend == "native" and sys.platform != "linux" else policy.backend
+    for backend in order[order.index(first) :]:
+        candidate = replace(policy, backend=backend)
+        if backend == "none" and problems and policy.require_sandbox:
+            break
+        try:
+            if backend == "docker":
+                _docker_ready(candidate, say)
+            if backend != "none":
+                keep_spare_or_raise(candidate)
+        except Unavailable as error:
+            problems.append(f"{backend}: {error}")
+            continue
+        warning = f"{backend} is used in its place; " if problems and backend != "none" else ""
+        warning = (
+            "the script runs WITHOUT A SANDBOX; " if problems and backend == "none" else warning
+        )
+        _settled[policy] = candidate, warning + "; ".join(problems)
+        return _settled[policy]
+    raise Unavailable("no sandbox works here and one is required: " + "; ".join(problems))
+
+
+def keep_spare_or_raise(policy: Policy) -> None:
+    spec = run_spec(policy)
+    sandbox = Sandbox(spec)
+    with _lock:
+        old = _spares.pop(spec, None)
+        _spares[spec] = sandbox
+    if old:
+        old.close()
+
+
+def _docker_ready(policy: Policy, say: Say) -> None:
+    """Make sure of the engine, the image and the volume; raise Unavailable with the next step."""
+    docker, image = policy.docker_path, policy.docker_image
+    if not shutil.which(docker):
+        raise Unavailable(f"{docker} was not found: install docker, or name it with --docker-path")
+    code, said, words = _ask([docker, "info", "--format", "{{json .}}"], dict(os.environ), 20)
+    if code or "errors during connect" in words:
+        raise Unavailable(
+            f"the docker engine cannot be reached: start it, or set DOCKER_HOST ({words.strip()[-200:]})"
+        )
+    if policy.network == "public":
+        raise Unavailable(
+            "containers cannot be kept from the local network: use --network on or off"
+        )
+    info = json.loads(said)
+    if policy.docker_runtime and policy.docker_runtime not in info.get("Runtimes", {}):
+        raise Unavailable(
+            f"this engine has no runtime {policy.docker_runtime}: it has {', '.join(info.get('Runtimes', {}))}"
+        )
+    if _ask([docker, "image", "inspect", image], dict(os.environ))[0]:
+        say(f"pulling the image {image}")
+        code, _, words = _ask([docker, "pull", "-q", image], dict(os.environ), 1800)
+        if code:
+            raise Unavailable(
+                f"the image {image} cannot be pulled: {words.strip()[-300:]}; try 'docker pull {image}', or give --docker-image"
+            )
+    prepare_volume = f"mkdir -p /pysbx/cache /pysbx/envs /pysbx/pythons && chown {NOBODY}:{NOBODY} /pysbx/* && chmod 311 /pysbx/envs"
+    argv = [
+        docker,
+        *"run --rm --pull never --network none --user 0 --cap-drop ALL --cap-add CHOWN --cap-add FOWNER --entrypoint sh --label pysbx=volume".split(),
+    ]
+    argv += ["--mount", f"type=volume,src={VOLUME},dst=/pysbx", image, "-c", prepare_volume]
+    code, _, words = _ask(argv, dict(os.environ), 60)
+    if code:
+        raise Unavailable(f"the volume {VOLUME} cannot be prepared: {words.strip()[-300:]}")
+
+
+def run(
+    script: str,
+    *,
+    dependencies: Iterable[str] = (),
+    timeout: float = 30.0,
+    policy: Policy = Policy(),
+    cancel: int | None = None,
+    progress: Say | None = None,
+    echo: Echo | None = None,
+) -> Result:
+    """Run a script once and return what it did; whatever that was, it is not an exception.
+
+    `timeout` in seconds counts the script's own time only. `cancel` is a descriptor: the run ends
+    when it can be read. `progress` gets words such as "installing". `echo` gets (0 or 1, bytes) of
+    stdout and stderr as they come. Raises InvalidScript or Unavailable if nothing was run.
+    """
+    say = progress or (lambda text: None)
+    source = script.encode("utf-8", "surrogatepass")
+    if len(source) > MAX_SCRIPT:
+        raise InvalidScript(f"the script has {len(source):,} bytes, the limit is {MAX_SCRIPT:,}")
+    if not script.strip():
+        raise InvalidScript("the script is empty: send Python code")
+    metadata = read_metadata(script)
+    requirements = tuple(
+        dict.fromkeys([*metadata.dependencies, *check_requirements(dependencies)])
+    )
+    if len(requirements) > MAX_REQUIREMENTS:
+        raise InvalidScript(
+            f"{len(requirements)} dependencies are asked for, the limit is {MAX_REQUIREMENTS}"
+        )
+    policy, warning = settle(policy, say)
+    python = choose_python(policy, metadata.requires_python, say)
+    environment = prepare(policy, python, requirements, metadata.exclude_newer, say, cancel)
+    sandbox = _sandbox(run_spec(policy, python), cancel)
+    try:
+        say("running")
+        limit = policy.max_output_bytes
+        seen = run_capped(
+            sandbox,
+            environment.python,
+            source,
+            timeout,
+            keep=max(1, limit // 2),
+            cancel=cancel,
+            echo=echo,
+        )
+        notes = [*metadata.warnings, python.note, f"warning: {warning}" if warning else ""]
+        files = sandbox.files(notes) if sandbox.work >= 0 or sandbox.ended else ()
+        isolation = sandbox.isolation()
+    finally:
+        sandbox.close()
+    out, err = seen.budgets(limit)
+    return Result(
+        seen.why,
+        seen.code,
+        seen.limit,
+        seen.out.text(out),
+        seen.err.text(err),
+        seen.out.total,
+        seen.err.total,
+        seen.seconds,
+        environment.seconds,
+        isolation,
+        python.version,
+        environment.packages,
+        tuple(filter(None, notes)),
+        files,
+    )
+
+
+def main() -> int:
+    """Run the script named on the command line with the default policy."""
+    if len(sys.argv) != 2:
+        print("usage: python pysbx_sandbox.py SCRIPT", file=sys.stderr)
+        return 125
+    try:
+        result = run(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    except (SandboxError, OSError, UnicodeError) as error:
+        print(f"pysbx: {error}", file=sys.stderr)
+        return 125
+    sys.stdout.write(result.stdout)
+    sys.stderr.write(result.stderr)
+    for note in result.notes:
+        print(f"pysbx: {note}", file=sys.stderr)
+    return result.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
