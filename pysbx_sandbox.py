@@ -1038,8 +1038,8 @@ class Sandbox:
 
 @functools.cache
 def _bwrap() -> tuple[str, str]:
-    """Return the path of bwrap and its help; /usr/bin first: AppArmor's exception is by path."""
-    path = shutil.which("bwrap", path="/usr/bin:" + os.environ.get("PATH", ""))
+    """Return the path of bwrap and its help, which says what it can."""
+    path = shutil.which("bwrap")
     if not path:
         raise Unavailable(
             "bwrap was not found: install bubblewrap, or use --sandbox-backend docker"
@@ -1080,6 +1080,12 @@ class Stream:
         broken = re.search(rb"[\xc0-\xff][\x80-\xbf]{0,2}\Z", head)
         head = head[: broken.start()] if broken else head
         return head, re.sub(rb"\A[\x80-\xbf]{1,3}", b"", tail)
+
+    def rest(self, budget: int, shown: int) -> bytes:
+        """Return what is still to be shown after `shown` bytes of the head were."""
+        head, tail = self.cut(budget)
+        left = self.total - shown - len(tail)
+        return f"\n[... {left:,} bytes left out ...]\n".encode() + tail if tail else head[shown:]
 
     def text(self, budget: int) -> str:
         head, tail = (part.decode("utf-8", "replace") for part in self.cut(budget))
@@ -1381,6 +1387,8 @@ def _uv_python(
             policy.install_timeout,
         )
     env = uv_environment(str(cache)) | ({"UV_PYTHON_INSTALL_DIR": directory} if directory else {})
+    if words[0] == "list":  # needs no mirror, and fails where its list cannot be read
+        env.pop("UV_PYTHON_DOWNLOADS_JSON_URL", None)
     return _ask([find_uv(policy), "python", *words], env, policy.install_timeout)
 
 
@@ -1634,13 +1642,12 @@ def _try_install(
 ) -> tuple[Captured, Path]:
     fresh = cache / "store/envs" / f"new-{secrets.token_hex(8)}"
     inside = f"{cache}/store" if policy.backend == "none" else "/pysbx"
-    uv = {"native": "/run/uv", "docker": "uv", "none": ""}[policy.backend] or find_uv(policy)
     options = {
         "source": ["--link-mode", "copy", "--cache-dir", "/tmp/cache"],
         "offline": ["--no-build", "--offline"],
     }
     words = [
-        uv,
+        _uv_inside(policy),
         f"{inside}/envs/{fresh.name}",
         f"{inside}/envs/{key}" * (policy.backend == "docker"),
     ]
@@ -1663,6 +1670,10 @@ def _try_install(
         ), fresh
     finally:
         sandbox.close()
+
+
+def _uv_inside(policy: Policy) -> str:
+    return {"native": "/run/uv", "docker": "uv", "none": ""}[policy.backend] or find_uv(policy)
 
 
 def _compile(policy: Policy, python: Interpreter, environment: Environment) -> None:
@@ -1850,6 +1861,22 @@ def _docker_ready(policy: Policy, say: Say) -> None:
         raise Unavailable(f"the volume {VOLUME} cannot be prepared: {words.strip()[-300:]}")
 
 
+def _read(script: str, dependencies: Iterable[str]) -> tuple[bytes, Metadata, tuple[str, ...]]:
+    """Check what a caller sent; return the bytes of the script, its metadata, all requirements."""
+    source = script.encode("utf-8", "surrogatepass")
+    if len(source) > MAX_SCRIPT:
+        raise InvalidScript(f"the script has {len(source):,} bytes, the limit is {MAX_SCRIPT:,}")
+    if not script.strip():
+        raise InvalidScript("the script is empty: send Python code")
+    metadata = read_metadata(script)
+    wanted = tuple(dict.fromkeys([*metadata.dependencies, *check_requirements(dependencies)]))
+    if len(wanted) > MAX_REQUIREMENTS:
+        raise InvalidScript(
+            f"{len(wanted)} dependencies are too many, the limit is {MAX_REQUIREMENTS}"
+        )
+    return source, metadata, wanted
+
+
 def run(
     script: str,
     *,
@@ -1867,41 +1894,24 @@ def run(
     stdout and stderr as they come. Raises InvalidScript or Unavailable if nothing was run.
     """
     say = progress or (lambda text: None)
-    source = script.encode("utf-8", "surrogatepass")
-    if len(source) > MAX_SCRIPT:
-        raise InvalidScript(f"the script has {len(source):,} bytes, the limit is {MAX_SCRIPT:,}")
-    if not script.strip():
-        raise InvalidScript("the script is empty: send Python code")
-    metadata = read_metadata(script)
-    requirements = tuple(
-        dict.fromkeys([*metadata.dependencies, *check_requirements(dependencies)])
-    )
-    if len(requirements) > MAX_REQUIREMENTS:
-        raise InvalidScript(
-            f"{len(requirements)} dependencies are asked for, the limit is {MAX_REQUIREMENTS}"
-        )
+    source, metadata, requirements = _read(script, dependencies)
     policy, warning = settle(policy, say)
     python = choose_python(policy, metadata.requires_python, say)
     environment = prepare(policy, python, requirements, metadata.exclude_newer, say, cancel)
-    sandbox = _sandbox(run_spec(policy, python), cancel)
+    _last[:] = [(policy, python, environment)]
+    sandbox, keep = _sandbox(run_spec(policy, python), cancel), policy.max_output_bytes // 2
     try:
         say("running")
-        limit = policy.max_output_bytes
         seen = run_capped(
-            sandbox,
-            environment.python,
-            source,
-            timeout,
-            keep=max(1, limit // 2),
-            cancel=cancel,
-            echo=echo,
+            sandbox, environment.python, source, timeout, keep=keep, cancel=cancel, echo=echo
         )
         notes = [*metadata.warnings, python.note, f"warning: {warning}" if warning else ""]
-        files = sandbox.files(notes) if sandbox.work >= 0 or sandbox.ended else ()
-        isolation = sandbox.isolation()
+        files = sandbox.files(notes)
     finally:
         sandbox.close()
-    out, err = seen.budgets(limit)
+    out, err = seen.budgets(policy.max_output_bytes)
+    for number, stream, budget in ((0, seen.out, out), (1, seen.err, err)) if echo else ():
+        echo(number, stream.rest(budget, len(stream.head) if policy.backend != "docker" else 0))
     return Result(
         seen.why,
         seen.code,
@@ -1912,12 +1922,166 @@ def run(
         seen.err.total,
         seen.seconds,
         environment.seconds,
-        isolation,
+        sandbox.isolation(),
         python.version,
         environment.packages,
         tuple(filter(None, notes)),
         files,
     )
+
+
+def validate(
+    script: str,
+    *,
+    dependencies: Iterable[str] = (),
+    policy: Policy = Policy(),
+    cancel: int | None = None,
+) -> Report:
+    """Check a script without running it: metadata, syntax under the Python it would get, versions.
+
+    Raises InvalidScript for unusable metadata, Unavailable if it cannot be checked here.
+    """
+    source, metadata, requirements = _read(script, dependencies)
+    policy, warning = settle(policy)
+    python = choose_python(policy, metadata.requires_python, lambda text: None)
+    bare = prepare(policy, python, (), "", lambda text: None, cancel)
+    checker = f"compile({source!r}, 'script.py', 'exec', dont_inherit=True)".encode()
+    sandbox, problems = _sandbox(run_spec(policy, python), cancel), []
+    try:
+        seen = run_capped(sandbox, bare.python, checker, 60.0, cancel=cancel)
+    finally:
+        sandbox.close()
+    if seen.code:
+        problems.append(
+            '  File "script.py"' + seen.err.text(4000).rpartition('  File "script.py"')[2]
+        )
+    packages: list[str] = []
+    if requirements:
+        options = [
+            "--no-build",
+            *(["--exclude-newer", newer] if (newer := metadata.exclude_newer) else []),
+        ]
+        spec = _tool_spec(policy, cache_dir(policy.backend), RESOLVE, _uv_inside(policy), *options)
+        sandbox = Sandbox(spec, cancel)
+        try:
+            seen = run_capped(
+                sandbox, python.path, _stub(requirements), policy.install_timeout, cancel=cancel
+            )
+        finally:
+            sandbox.close()
+        packages = seen.out.text(1 << 20).split("\n")
+        problems += (
+            [f"the dependencies cannot be resolved: {_shorten(seen.err.text(8000))}"]
+            if seen.code
+            else []
+        )
+    warnings = (*metadata.warnings, python.note, warning)
+    return Report(
+        python.version,
+        tuple(p for p in packages if "==" in p),
+        tuple(filter(None, warnings)),
+        tuple(problems),
+    )
+
+
+LOOK = r"""import json, os, socket
+fields = dict(line.split(":\t", 1) for line in open("/proc/self/status") if ":\t" in line)
+places = "/ /usr /etc /proc/sys/kernel/core_pattern /dev /pysbx /python".split()
+print(json.dumps({
+    "capabilities": fields["CapEff"].strip() + fields["CapBnd"].strip(),
+    "new privileges": fields["NoNewPrivs"].strip(), "seccomp": fields["Seccomp"].strip(),
+    "root": os.stat("/usr").st_uid == os.getuid(),
+    "writable": [place for place in places if os.access(place, os.W_OK)],
+    "interfaces": [name for _, name in socket.if_nameindex()],
+    "processes": len([p for p in os.listdir("/proc") if p.isdigit()]),
+}))"""
+
+
+def check(policy: Policy = Policy()) -> list[Finding]:
+    """Start the real sandbox, look at it from inside, and say what is well and what is not."""
+    found: list[Finding] = []
+
+    def add(
+        good: bool,
+        subject: str,
+        text: str,
+        otherwise: str = "",
+        bad: Literal["CAUTION", "FAIL"] = "FAIL",
+    ) -> None:
+        found.append(Finding("PASS" if good else bad, subject, text if good else otherwise))
+
+    try:
+        uv = find_uv(policy)
+        add(True, "uv", f"{uv}, {_ask([uv, '--version'])[1].strip()}")
+        settled, warning = settle(policy)
+        add(
+            settled.backend != "none",
+            "backend",
+            settled.backend,
+            warning or "none: WITHOUT A SANDBOX, as asked for",
+        )
+        if warning and settled.backend != "none":
+            add(False, "backend", "", warning, "CAUTION")
+        python = choose_python(settled, None, lambda text: None)
+        add(not python.note, "python", f"{python.version} ({python.path})", python.note, "CAUTION")
+        result = run(LOOK, policy=policy, timeout=30)
+        seen = json.loads(result.stdout)
+    except (SandboxError, ValueError) as error:
+        add(False, "sandbox", "", str(error))
+        return found
+    sandboxed = settled.backend != "none"
+    add(not int(seen["capabilities"], 16), "capabilities", "none", "the script holds some")
+    add(seen["new privileges"] == "1", "privileges", "cannot be gained", "setuid programs work")
+    add(seen["seccomp"] == "2", "system calls", "filtered", "not filtered")
+    add(
+        not seen["root"] or settled.backend == "docker",
+        "user",
+        "not root on the host",
+        "root on the host",
+    )
+    add(
+        not seen["writable"],
+        "system",
+        "read-only",
+        f"can be written: {', '.join(seen['writable'])}",
+    )
+    add(seen["processes"] < 10, "processes", "of others are not seen", "of the host are seen")
+    add(
+        policy.network == "off" or not sandboxed or seen["interfaces"] != ["lo"],
+        "network",
+        policy.network,
+    )
+    if policy.network == "on":
+        add(
+            False,
+            "network",
+            "",
+            "scripts reach what this machine reaches; --network off closes it",
+            "CAUTION",
+        )
+    add(
+        "cgroup" in result.isolation or "engine" in result.isolation,
+        "limits",
+        result.isolation,
+        result.isolation + "; no cgroup can be made here",
+        "CAUTION",
+    )
+    cache = cache_dir(settled.backend)
+    environments = sum(1 for p in (cache / "used").iterdir() if len(p.name) == 32)
+    add(True, "cache", f"{cache}, {environments} environments, at most {policy.cache_size} MB")
+    return found
+
+
+_last: list[tuple[Policy, Interpreter, Environment]] = []
+
+
+def after_run(policy: Policy, *, spare: bool = True) -> None:
+    """Off the path of a run: compile what the last one installed, keep a sandbox for the next."""
+    for settled, python, environment in [_last.pop()] if _last else []:
+        with contextlib.suppress(SandboxError):
+            if spare:
+                keep_spare(settled, python)
+            _compile(settled, python, environment)
 
 
 def main() -> int:

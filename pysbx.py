@@ -1,0 +1,431 @@
+"""pysbx: an MCP server and a command line that run Python scripts in a sandbox.
+
+`pysbx` serves MCP on stdio, `pysbx SCRIPT` runs one script, `pysbx --check` tries the sandbox.
+What runs a script is in pysbx_sandbox; this file turns calls and words into a Policy and a
+Result into text.
+"""
+
+import argparse
+import asyncio
+import base64
+import concurrent.futures
+import contextlib
+import functools
+import gc
+import json
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Annotated, Literal, NoReturn
+
+import pysbx_sandbox as sandbox
+from pysbx_sandbox import Policy, Result, SandboxError, __version__
+
+MAX_IMAGES = 500_000  # bytes of images in a result: Claude Desktop takes 1 MB, base64 included
+MAX_SHOWN = 4000  # bytes of a text file that is shown
+IMAGES = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}
+WARM = """numpy pandas matplotlib scipy scikit-learn requests httpx beautifulsoup4 lxml pillow
+    pyyaml python-dateutil openpyxl tabulate rich tqdm""".split()
+INSTRUCTIONS = """Run Python with execute_python: a fresh sandbox for every call, nothing is kept
+between calls. Declare packages in `dependencies` or in a PEP 723 block; they are installed before
+the time limit starts. Print what you want to see; files left in the working directory come back."""
+
+
+# ---- from a result to text
+
+
+def clean(text: str) -> str:
+    """Return text as a terminal would leave it: redrawn lines once, no escapes, no control codes."""
+    text = re.sub(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].*?(?:\x07|\x1b\\|$)|[ -/]*[0-~])", "", text)
+    lines = []
+    for line in text.split("\n"):
+        drawn = [part for part in line.split("\r") if part]
+        lines.append(re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "\N{REPLACEMENT CHARACTER}", drawn[-1]) if drawn else "")
+    return "\n".join(lines)
+
+
+# what a script printed, and the next step for an agent
+HINTS = (
+    (r"ModuleNotFoundError: No module named '(?!pip')", "declare missing packages in `dependencies` (the name on PyPI, which is not always the name that is imported)"),
+    (r"No module named '?pip\b|pip: (?:command )?not found|FileNotFoundError.*'pip3?'", "there is no pip in the sandbox: declare packages in the `dependencies` argument"),
+    (r"SyntaxError[\s\S]*|", ""),
+    (r"EOFError: EOF when reading a line", "there is no input: put the values into the script"),
+    (r"Errno 30\]|Read-only file system", "only the working directory, HOME and /tmp can be written"),
+    (r"Temporary failure in name resolution|Network is unreachable|Name or service not known", "{network}"),
+)
+
+
+def hints(script: str, result: Result) -> list[str]:
+    """Return lines that lead an agent to the next step; package names are never guessed."""
+    said, lines = result.stderr[-20_000:] + result.stdout[-2000:], []
+    for pattern, hint in HINTS:
+        if hint and re.search(pattern, said):
+            closed = ", network off" in result.isolation
+            lines.append(hint.format(network="the sandbox has no network" if closed else "the name or the network is not there"))
+    if "SyntaxError" in said and script.lstrip().startswith("```"):
+        lines.append("the script is wrapped in a markdown fence: send bare Python, without the ``` lines")
+    if result.limit:
+        lines.append(f"the {result.limit} was reached ({result.isolation})")
+    if result.status == "exited" and not result.exit_code and not result.stdout_bytes + result.stderr_bytes and not result.files:
+        lines.append("nothing was printed: print() what you want to see")
+    return lines
+
+
+def how_it_ended(result: Result) -> str:
+    """Return the first line of a result, which is ours before anything the script printed."""
+    name = f" ({result.signal})" if result.signal else ""
+    ended = {"exited": f"exit code {result.exit_code}{name}", "timeout": "timed out", "cancelled": "cancelled"}
+    took = f"{result.seconds:.2f} s" + (f", installing {result.install_seconds:.1f} s" if result.install_seconds else "")
+    return f"{ended[result.status]} after {took}; Python {result.python}; {result.isolation}"
+
+
+def blocks(script: str, result: Result, timeout: float) -> tuple[list[str], list[tuple[str, bytes]]]:
+    """Return a result as (text, images as (format, bytes)); sections carry their length in bytes."""
+    lines, images, room = [how_it_ended(result)], [], MAX_IMAGES
+    if result.status == "timeout":
+        lines.append(f"hint: the script's own limit of {timeout:g} s ran out; raise timeout_seconds or do less")
+    lines += [f"hint: {hint}" for hint in hints(script, result)] + [f"note: {note}" for note in result.notes]
+    for name, text in (("stdout", clean(result.stdout)), ("stderr", clean(result.stderr))):
+        if text:
+            lines += [f"--- {name}, {len(text.encode()):,} bytes ---", text.removesuffix("\n")]
+    for file in result.files:
+        kind = next((k for magic, k in IMAGES.items() if file.data and file.data.startswith(magic)), "")
+        what = kind + " image" if kind else "file"
+        if kind and file.data and len(file.data) <= room:
+            images.append((kind, file.data))
+            room -= len(file.data)
+        elif kind or file.data is None:
+            what += ", too large to show"
+        lines.append(f"--- {what} {clean(file.name)}, {file.size:,} bytes ---")
+        if not kind and file.data and len(file.data) <= MAX_SHOWN and b"\0" not in file.data:
+            lines.append(clean(file.data.decode("utf-8", "replace")).removesuffix("\n"))
+    return lines, images
+
+
+# ---- the server
+
+
+class Runs:
+    """The runs of one server: how many at once, on which threads, and how they are cancelled."""
+
+    def __init__(self, policy: Policy, at_once: int) -> None:
+        self.policy, self.gate, self.open = policy, asyncio.Semaphore(at_once), 0
+        self.pool = concurrent.futures.ThreadPoolExecutor(at_once + 2)
+
+    async def call(self, function: Callable[..., object], say: Callable[[str], None]) -> object:
+        """Call function(cancel=descriptor) on a thread; our cancellation ends it at once."""
+        if self.gate.locked():
+            say("queued: other scripts are running")
+        async with self.gate:
+            reader, writer = os.pipe()
+            self.open += 1
+            future = self.pool.submit(functools.partial(function, cancel=reader))
+            future.add_done_callback(lambda _: (os.close(reader), os.close(writer), self.closed()))
+            try:
+                return await asyncio.wrap_future(future)
+            except asyncio.CancelledError:
+                with contextlib.suppress(OSError):
+                    os.write(writer, b"x")
+                raise
+
+    def closed(self) -> None:
+        self.open -= 1
+
+    def end(self) -> None:
+        """Wait until what was cancelled is gone: clients give a server 0.4 s."""
+        until = time.monotonic() + 0.35
+        while self.open and time.monotonic() < until:
+            time.sleep(0.005)
+        sandbox.end_spares()
+
+
+def create_server(policy: Policy, options: argparse.Namespace, lifespan: object = None):  # type: ignore[no-untyped-def]
+    """Return the MCP server with its three tools."""
+    gc.disable()  # while importing: worth 60 ms of 900
+    from mcp.server import CacheHint, MCPServer
+    from mcp.server.mcpserver import Context
+    from mcp.types import CallToolResult, ImageContent, TextContent, ToolAnnotations
+    from pydantic import Field
+
+    gc.enable()
+    gc.freeze()
+    runs = Runs(policy, options.max_concurrent)
+    limit, default = options.max_timeout, min(options.default_timeout, options.max_timeout)
+
+    @contextlib.asynccontextmanager
+    async def living(server: object) -> AsyncIterator[dict[str, object]]:
+        try:
+            yield {}
+        finally:
+            runs.end()
+            if caught:
+                os._exit(128 + caught[0])  # the SDK's stdin thread cannot be interrupted
+
+    server = MCPServer(
+        "pysbx", version=__version__, instructions=INSTRUCTIONS, subscriptions=False, log_level="WARNING",
+        lifespan=living, cache_hints={"tools/list": CacheHint(ttl_ms=3_600_000, scope="public")},
+    )
+    dependencies_field = Field(description="Packages to install, as PEP 508 strings: ['numpy', 'pandas>=2']", json_schema_extra={"maxItems": sandbox.MAX_REQUIREMENTS})
+    Script = Annotated[str, Field(description="Python source, run as a file; may have a PEP 723 block")]
+    Dependencies = Annotated[list[str], dependencies_field]
+    Seconds = Annotated[int, Field(description=f"Limit for the script itself, 1 to {limit}, default {default}", json_schema_extra={"minimum": 1, "maximum": limit})]
+    quiet = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+    loud = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
+    meta = {"anthropic/alwaysLoad": True, "anthropic/maxResultSizeChars": 200_000}
+
+    def answer(text: str, *, error: bool = False, images: list[tuple[str, bytes]] | None = None) -> CallToolResult:
+        content: list[TextContent | ImageContent] = [TextContent(text=text)]
+        for kind, data in images or []:
+            content.append(ImageContent(data=base64.b64encode(data).decode(), mime_type=f"image/{kind}"))
+        return CallToolResult(content=content, is_error=error)
+
+    async def guarded(function: Callable[..., object], ctx: Context, shown: Callable[[object], CallToolResult]) -> CallToolResult:
+        loop, began, words = asyncio.get_running_loop(), time.monotonic(), ["starting"]
+
+        def tell() -> None:
+            elapsed = time.monotonic() - began
+            report = ctx.report_progress(elapsed, None, f"{words[-1]} ({elapsed:.0f} s)")
+            asyncio.run_coroutine_threadsafe(report, loop)
+
+        def say(text: str) -> None:
+            words.append(text)
+            loop.call_soon_threadsafe(tell)
+
+        async def beat() -> None:
+            while True:
+                await asyncio.sleep(5)
+                tell()
+
+        beating = asyncio.create_task(beat())
+        try:
+            return shown(await runs.call(functools.partial(function, progress=say), say))
+        except SandboxError as error:
+            return answer(f"nothing was run: {error}", error=True)
+        finally:
+            beating.cancel()
+
+    @server.tool(title="Run Python", annotations=loud, meta=meta, structured_output=False, description=f"""\
+Run a Python script in a fresh sandbox and return its exit code, stdout, stderr and files.
+Packages: list them in `dependencies` (names as on PyPI) or in a PEP 723 block in the script; both are installed before the time limit starts.
+The working directory is empty and private: files left in it come back, images as images. plt.show() works. Nothing is kept between calls. There is no stdin.
+Network: {policy.network}. Limits: {policy.memory} MB memory, {policy.disk} MB disk, timeout_seconds 1 to {limit} (default {default}).{" Readable paths of the host: " + ", ".join(policy.mounts) if policy.mounts else ""}""")
+    async def execute_python(script: Script, ctx: Context, dependencies: Dependencies = [], timeout_seconds: Seconds = default) -> CallToolResult:  # noqa: B006
+        if not 1 <= timeout_seconds <= limit:
+            return answer(f"nothing was run: timeout_seconds must be 1 to {limit}, not {timeout_seconds}", error=True)
+
+        def shown(result: object) -> CallToolResult:
+            assert isinstance(result, Result)
+            audit(options.audit_log, script, result)
+            threading.Thread(target=tidy, args=(policy,), daemon=True).start()
+            lines, images = blocks(script, result, timeout_seconds)
+            return answer("\n".join(lines), error=result.status != "exited", images=images)
+
+        call = functools.partial(sandbox.run, script, dependencies=dependencies, timeout=timeout_seconds, policy=policy)
+        return await guarded(call, ctx, shown)
+
+    @server.tool(title="Check a script", annotations=quiet, structured_output=False)
+    async def validate_script(script: Script, ctx: Context, dependencies: Dependencies = []) -> CallToolResult:  # noqa: B006
+        """Check a script without running it: metadata, syntax under the Python it would get, and
+        which versions of its dependencies would be installed. Nothing is executed."""
+
+        def shown(report: object) -> CallToolResult:
+            assert isinstance(report, sandbox.Report)
+            first = "problems were found" if report.problems else "the script can run"
+            lines = [f"{first}; Python {report.python}", *report.problems, *(f"note: {w}" for w in report.warnings)]
+            return answer("\n".join([*lines, *report.packages]))
+
+        return await guarded(functools.partial(sandbox.validate, script, dependencies=dependencies, policy=policy), ctx, shown)
+
+    @server.tool(title="Check the sandbox", annotations=quiet, structured_output=False)
+    async def check_environment(ctx: Context) -> CallToolResult:
+        """Try the sandbox from inside and report what confines scripts here, Python, limits, cache."""
+        return await guarded(lambda cancel, progress: sandbox.check(policy), ctx, lambda found: answer("\n".join(report_lines(found))))
+
+    return server
+
+
+caught: list[int] = []
+
+
+def tidy(policy: Policy) -> None:
+    """After a call and off its path: compile what was installed, keep a sandbox ready."""
+    sandbox.after_run(policy)
+
+
+def report_lines(found: object) -> list[str]:
+    assert isinstance(found, list)
+    return [f"{f.verdict:8}{f.subject}: {f.text}" for f in found]
+
+
+def audit(path: str, script: str, result: Result) -> None:
+    pass
+
+
+def serve(policy: Policy, options: argparse.Namespace) -> int:
+    """Serve MCP on stdio or HTTP until the client is gone or a signal comes."""
+    threading.Thread(target=warm_up, args=(policy, options), daemon=True).start()
+    server = create_server(policy, options)
+
+    async def serving() -> None:
+        task = asyncio.ensure_future(server.run_stdio_async())
+
+        def stop(number: int) -> None:
+            caught.append(number)
+            task.cancel()
+
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, stop, number)
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    asyncio.run(serving())
+    sandbox.end_spares()
+    os._exit(128 + caught[0] if caught else 0)
+
+
+def warm_up(policy: Policy, options: argparse.Namespace) -> None:
+    """While the SDK is imported: settle on a backend and start the first spare."""
+    with contextlib.suppress(SandboxError):
+        sandbox.after_run(sandbox.settle(policy)[0])
+
+
+# ---- the command line
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence and exit with 125: nothing was run."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"pysbx: {message}; see 'pysbx --help'", file=sys.stderr)
+        raise SystemExit(125)
+
+
+def number(low: int, high: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and low <= int(text) <= high):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {low} to {high}")
+        return int(text)
+
+    return parse
+
+
+def version(text: str) -> str:
+    if text and not re.fullmatch(r"3\.\d{1,2}(\.\d{1,2})?", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a Python version such as 3.13 or 3.13.1")
+    return text
+
+
+def parser() -> Parser:
+    p, cores = Parser(prog="pysbx", description="Run Python scripts in a sandbox: serve MCP, or run SCRIPT.", allow_abbrev=False), os.cpu_count() or 2
+    add, mb, seconds = p.add_argument, number(16, 1 << 20), number(1, 86_400)
+    add("script", nargs="?", metavar="SCRIPT", help="run this file once ('-': stdin); without it, serve MCP on stdio")
+    add("--check", action="store_true", help="try the sandbox from inside and say what is well and what is not")
+    add("--python-version", type=version, default="", metavar="3.N", help="Python for scripts (default: 3.13, or what there is)")
+    add("--sandbox-backend", choices=("native", "docker", "none"), default=Policy().backend, help="native: bubblewrap on Linux; docker; none: no sandbox")
+    add("--require-sandbox", action="store_true", help="refuse to run scripts where no sandbox works")
+    add("--network", choices=("on", "off", "public"), default="on", help="what scripts reach (default: on)")
+    add("--default-timeout", type=seconds, default=30, metavar="S", help="seconds a script has if the call says nothing (default: 30)")
+    add("--max-timeout", type=seconds, default=300, metavar="S", help="most that a call may ask for (default: 300)")
+    add("--install-timeout", type=seconds, default=300, metavar="S", help="seconds for installing packages (default: 300)")
+    add("--max-output-bytes", type=number(100, 100 << 20), default=102_400, metavar="N", help="output kept of a run (default: 102400)")
+    add("--memory", type=mb, default=2048, metavar="MB", help="memory of a run (default: 2048)")
+    add("--disk", type=mb, default=512, metavar="MB", help="size of the working directory (default: 512)")
+    add("--max-processes", type=number(8, 32_000), default=256, metavar="N", help="processes and threads of a run (default: 256)")
+    add("--max-concurrent", type=number(1, 1000), default=max(2, cores), metavar="N", help="scripts at once (default: the cores)")
+    add("--mount", action="append", default=[], metavar="HOST[:rw]", help="show a file or directory to scripts, read-only unless :rw")
+    add("--pass-env", action="append", default=[], metavar="NAME", help="hand this environment variable to scripts")
+    add("--with", action="append", default=[], dest="requirements", metavar="REQ", help="install this package for SCRIPT, too")
+    add("--files-out", metavar="DIR", help="write the files that SCRIPT leaves to DIR")
+    add("--no-build", action="store_true", help="never build packages from source")
+    add("--no-warm-cache", action="store_true", help="do not download common packages when the server starts")
+    add("--no-spare", action="store_true", help="do not keep a sandbox waiting for the next call")
+    add("--cache-size", type=mb, default=8192, metavar="MB", help="most that the package cache may hold (default: 8192)")
+    add("--audit-log", default="", metavar="FILE", help="append one JSON line a run")
+    add("--uv-path", default="", metavar="P", help="the uv to use")
+    add("--docker-path", default="docker", metavar="P", help="docker, or podman")
+    add("--docker-image", default=sandbox.IMAGE, metavar="I", help="image of the docker backend; needs sh and uv")
+    add("--docker-runtime", default="", metavar="R", help="runtime of the engine, such as runsc")
+    add("--transport", choices=("stdio", "http"), default="stdio", help="how to serve (default: stdio)")
+    add("--host", default="127.0.0.1", help="address to serve HTTP on")
+    add("--port", type=number(1, 65_535), default=8000, metavar="N", help="port to serve HTTP on (default: 8000)")
+    add("--version", action="version", version=f"pysbx {__version__}")
+    return p
+
+
+def run_once(policy: Policy, options: argparse.Namespace) -> int:
+    """Run SCRIPT with its streams and exit code as ours; our own lines go to stderr as 'pysbx: …'."""
+    reader, writer = os.pipe()
+    stopped: list[int] = []
+
+    def stop(number: int, frame: object) -> None:
+        stopped.append(number)
+        os.write(writer, b"x")
+
+    for number_ in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number_, stop)
+    raw = sys.stdin.buffer.read() if options.script == "-" else Path(options.script).read_bytes()
+
+    def echo(number: int, data: bytes) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            while data:
+                data = data[os.write(number + 1, data) :]
+
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise sandbox.InvalidScript(f"the script is not UTF-8 text: {error.reason} at byte {error.start}") from None
+    result = sandbox.run(text, dependencies=options.requirements, timeout=options.default_timeout, policy=policy, cancel=reader, echo=echo)
+    notes = list(result.notes)
+    if options.files_out:
+        write_files(result, Path(options.files_out), notes)
+    ended = f"the script was ended by signal {result.exit_code - 128} ({result.signal})" if result.signal else ""
+    ended = f"the script's time limit of {options.default_timeout} s ran out: timed out" if result.status == "timeout" else ended
+    for line in filter(None, [ended, result.limit and f"the {result.limit} was reached", *notes]):
+        print(f"pysbx: {line}", file=sys.stderr)
+    audit(options.audit_log, text, result)
+    sandbox.after_run(policy, spare=False)
+    return 124 if result.status == "timeout" else 128 + stopped[0] if stopped else result.exit_code
+
+
+def write_files(result: Result, target: Path, notes: list[str]) -> None:
+    """Write what the script left below target, as 0644, never through a link."""
+    for file in result.files:
+        path = target / file.name
+        try:
+            if file.data is None:
+                raise OSError(27, f"too large to hand on ({file.size:,} bytes)")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.parent.resolve() != target.resolve() / Path(file.name).parent:
+                raise OSError(40, "a link is in the way")
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644), "wb") as out:
+                out.write(file.data)
+        except OSError as error:
+            notes.append(f"the file {file.name!r} was not written: {error.strerror}")
+
+
+def main() -> int:
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # some launchers ignore it, and we inherit that
+    options = parser().parse_args()
+    given = {f: getattr(options, f) for f in Policy.__dataclass_fields__ if hasattr(options, f)}
+    lists = {"mounts": tuple(options.mount), "pass_env": tuple(options.pass_env)}
+    policy = Policy(**{**given, **lists, "backend": options.sandbox_backend, "build": not options.no_build})
+    try:
+        if options.check:
+            found = sandbox.check(policy)
+            print("\n".join(report_lines(found)))
+            return int(any(f.verdict == "FAIL" for f in found))
+        return run_once(policy, options) if options.script else serve(policy, options)
+    except (SandboxError, OSError) as error:
+        print(f"pysbx: {error}", file=sys.stderr)
+        return 125
+    finally:
+        sandbox.end_spares()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
