@@ -60,7 +60,7 @@ MB = 1 << 20
 SHM_MB = 256  # /dev/shm: multiprocessing needs it, docker's default of 64 MB is too small
 OPEN_FILES = 1024
 MAX_INODES = 200_000  # per sandbox without a memory cgroup: a tmpfs bounds bytes, not inodes
-MAX_SCRIPT, MAX_REQUIREMENTS = 10 * MB, 200
+MAX_SCRIPT, MAX_REQUIREMENTS, MAX_ENVIRONMENTS = 10 * MB, 200, 1000
 MAX_FILES, MAX_FILE, MAX_FILES_TOTAL = 100, 10 * MB, 32 * MB  # what comes back from a run
 MAX_ENTRIES, MAX_DEPTH = 5000, 8  # what is looked at to find it
 START_LIMIT = 20.0  # seconds for a sandbox to reach its gate
@@ -86,10 +86,11 @@ UV_SETTINGS = (  # the operator's settings that reach uv, and only uv
 # Unbuffered: what was printed before a timeout is in the result. The fault handler names the line
 # of a crash. The plot backend is written by PREPARE; without matplotlib nobody reads the variable.
 # A BLAS pool as wide as a big host would meet the process limit.
-SCRIPT_ENV = f"""HOME={HOME} USER=sandbox LOGNAME=sandbox TMPDIR=/tmp LANG=C.UTF-8 PYTHONUTF8=1
+_ENV = f"""HOME={HOME} USER=sandbox LOGNAME=sandbox TMPDIR=/tmp LANG=C.UTF-8 PYTHONUTF8=1
     PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin PYTHONUNBUFFERED=1 PYTHONFAULTHANDLER=1
     PYTHONDONTWRITEBYTECODE=1 MPLBACKEND=module://_pysbx_plots
     OMP_NUM_THREADS=2 OPENBLAS_NUM_THREADS=2 MKL_NUM_THREADS=2"""
+SCRIPT_ENV = dict(pair.split("=") for pair in _ENV.split())
 
 # The gate of a native sandbox: set limits, wait for an interpreter, become it. No fork, no file of
 # ours. Arguments: blocks of 512 bytes a file may have, processes (dash has -p for it, bash -u).
@@ -152,6 +153,7 @@ class Unavailable(SandboxError):
     """The sandbox, uv, an interpreter or the network is missing: nothing can run here."""
 
 
+Bind = tuple[str, str, bool]  # on the host, inside, writable
 Backend = Literal["native", "docker", "none"]
 Say = Callable[[str], None]
 Echo = Callable[[int, bytes], None]
@@ -501,7 +503,7 @@ class Spec:
 
     policy: Policy
     network: str
-    binds: tuple[tuple[str, str, bool], ...] = ()  # on the host, inside, writable
+    binds: tuple[Bind, ...] = ()
     files: tuple[tuple[str, bytes], ...] = ()  # below /etc
     env: tuple[tuple[str, str], ...] = ()
     program: tuple[str, ...] = ("-c", GATE)  # for sh
@@ -583,13 +585,15 @@ def docker_argv(spec: Spec, name: str, seccomp: str) -> list[str]:
         kind = "volume" if source == VOLUME else "bind"
         mount = f"type={kind},src={source},dst={target}"
         options += ["--mount", mount + ("" if writable else ",readonly")]
-    env = {**dict.fromkeys(PROXIES, ""), **dict(spec.env)}
-    for variable, value in env.items():  # a secret by name only: it is in the client's environment
-        options += [
-            "--env",
-            variable if os.environ.get(variable) == value else f"{variable}={value}",
-        ]
+    for variable, value in {**dict.fromkeys(PROXIES, ""), **dict(spec.env)}.items():
+        by_name = docker_environment(spec).get(variable) == value  # then it is in no command line
+        options += ["--env", variable if by_name else f"{variable}={value}"]
     return [*options, policy.docker_image, *spec.program]
+
+
+def docker_environment(spec: Spec) -> dict[str, str]:
+    """Return the environment of the docker client: its own, and what it hands on by name."""
+    return {**dict(spec.env), **os.environ}
 
 
 # what bwrap prints: what it means: what to do
@@ -620,21 +624,19 @@ def explain_bwrap(stderr: str) -> str:
 # ---- this host: directories, programs, control groups
 
 
-def _sandbox_uid() -> int:
-    """Return the uid that native sandboxes run under, or -1 for our own."""
-    return SANDBOX_UID if os.geteuid() == 0 else -1
+def _drop() -> dict[str, object]:
+    """Return how Popen gets away from root, which starts native sandboxes under another uid."""
+    root = os.geteuid() == 0
+    return {"user": SANDBOX_UID, "group": SANDBOX_UID, "extra_groups": []} if root else {}
 
 
 def _reachable(path: str) -> bool:
-    """Tell whether the native sandbox's uid may read path and enter its parents."""
-    real, uid = os.path.realpath(path), _sandbox_uid()
-    try:
-        everyone = all(p.stat().st_mode & 1 for p in Path(real).parents)
-        return (
-            os.access(real, os.R_OK) if uid < 0 else everyone and bool(os.stat(real).st_mode & 4)
-        )
-    except OSError:
-        return False
+    """Tell whether the uid of native sandboxes may read path and enter its parents."""
+    real = os.path.realpath(path)
+    if not _drop() or not os.path.exists(real):
+        return os.access(real, os.R_OK)
+    modes = [p.stat().st_mode for p in (Path(real), *Path(real).parents)]
+    return bool(modes[0] & 4) and all(mode & 1 for mode in modes[1:])
 
 
 def cache_dir(backend: Backend) -> Path:
@@ -644,14 +646,19 @@ def cache_dir(backend: Backend) -> Path:
     place the sandbox's uid can enter; the temporary directory where none of these can be written.
     """
     xdg, home = os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME", "")
-    places = [f"{xdg}/pysbx"] if os.path.isabs(xdg) and _reachable(xdg) else []
-    places += ["/var/cache/pysbx"] if os.geteuid() == 0 else [f"{home}/.cache/pysbx"] * bool(home)
+    return _made_cache_dir(backend, xdg if os.path.isabs(xdg) and _reachable(xdg) else "", home)
+
+
+@functools.cache
+def _made_cache_dir(backend: Backend, xdg: str, home: str) -> Path:
+    places = [f"{xdg}/pysbx"] * bool(xdg)
+    places += ["/var/cache/pysbx"] if _drop() else [f"{home}/.cache/pysbx"] * bool(home)
     for place in [*places, f"{tempfile.gettempdir()}/pysbx-{os.geteuid()}"]:
         path = Path(place, backend)
         with contextlib.suppress(OSError):
             for part in "pythons used store store/cache store/envs".split():
                 (path / part).mkdir(mode=0o755, parents=True, exist_ok=True)
-                if part[:5] == "store" and backend == "native" and os.geteuid() == 0:
+                if part[:5] == "store" and backend == "native" and _drop():
                     os.chown(path / part, SANDBOX_UID, SANDBOX_UID)
             (path / "store/envs").chmod(0o311)  # a script cannot list what others installed
             (path / "used/probe").touch()
@@ -665,8 +672,8 @@ def find_uv(policy: Policy) -> str:
 
     Programs with a window start servers with PATH=/usr/bin:/bin, so PATH is not all.
     """
-    beside = [f"{Path(sys.executable).parent}/uv", *map(os.path.expanduser, ("~/.local/bin/uv",))]
-    beside += [os.path.expanduser("~/.cargo/bin/uv"), "/opt/homebrew/bin/uv", "/usr/local/bin/uv"]
+    beside = [os.path.expanduser(f"~/{place}/uv") for place in (".local/bin", ".cargo/bin")]
+    beside += [f"{Path(sys.executable).parent}/uv", "/opt/homebrew/bin/uv", "/usr/local/bin/uv"]
     places = (
         [policy.uv_path] if policy.uv_path else [os.environ.get("UV"), shutil.which("uv"), *beside]
     )
@@ -679,24 +686,18 @@ def find_uv(policy: Policy) -> str:
     )
 
 
-def uv_environment(cache: str) -> dict[str, str]:
+def uv_environment(cache: object) -> dict[str, str]:
     """Return the environment of uv: constants, and the operator's index, proxy and CA settings."""
-    env = dict(
-        PATH=os.environ.get("PATH", os.defpath),
-        HOME=os.path.expanduser("~"),
-        NO_COLOR="1",
-        UV_CACHE_DIR=f"{cache}/cache",
-        UV_PYTHON_INSTALL_DIR=f"{cache}/pythons",
+    home, path = os.path.expanduser("~"), os.environ.get("PATH", os.defpath)
+    constants = f"""UV_NO_CONFIG=1 UV_NO_SYSTEM_CONFIG=1 UV_NO_ENV_FILE=1 UV_NO_PROGRESS=1 NO_COLOR=1
+        UV_PYTHON_INSTALL_BIN=0 UV_KEYRING_PROVIDER=disabled UV_LINK_MODE=hardlink
+        UV_HTTP_TIMEOUT=30 UV_HTTP_RETRIES=1"""
+    env = dict(pair.split("=") for pair in constants.split()) | {"HOME": home, "PATH": path}
+    env |= {"UV_CACHE_DIR": f"{cache}/cache", "UV_PYTHON_INSTALL_DIR": f"{cache}/pythons"}
+    settings = re.compile(
+        "|".join([*UV_SETTINGS, *PROXIES, r"UV_INDEX_\w+_(?:USERNAME|PASSWORD)"])
     )
-    constants = """NO_CONFIG=1 NO_SYSTEM_CONFIG=1 NO_ENV_FILE=1 NO_PROGRESS=1 PYTHON_INSTALL_BIN=0
-        KEYRING_PROVIDER=disabled LINK_MODE=hardlink HTTP_TIMEOUT=30 HTTP_RETRIES=1"""
-    env |= {
-        f"UV_{name}": value for name, _, value in (c.partition("=") for c in constants.split())
-    }
-    login = re.compile(r"UV_INDEX_\w+_(?:USERNAME|PASSWORD)")
-    for name, value in os.environ.items():
-        if value and (name in UV_SETTINGS or name in PROXIES or login.fullmatch(name)):
-            env[name] = value
+    env |= {name: v for name, v in os.environ.items() if v and settings.fullmatch(name)}
     for name in ("INDEX_URL", "EXTRA_INDEX_URL"):  # uv does not read pip's
         if not {f"UV_{name}", "UV_DEFAULT_INDEX", "UV_INDEX"} & env.keys():
             env |= {f"UV_{name}": v for v in [os.environ.get(f"PIP_{name}", "")] if v}
@@ -704,50 +705,51 @@ def uv_environment(cache: str) -> dict[str, str]:
 
 
 def _ask(
-    argv: list[str], env: dict[str, str] | None = None, seconds: float = 60
+    argv: list[str], env: dict[str, str] | None = None, wait: float = 60
 ) -> tuple[int, str, str]:
     """Run a trusted program (uv, docker, bwrap) in an empty place -> exit code, stdout, stderr."""
-    with tempfile.TemporaryDirectory(prefix="pysbx-") as place:
-        try:
+    env = dict(os.environ) if env is None else env
+    try:
+        with tempfile.TemporaryDirectory(prefix="pysbx-") as place:
             done = subprocess.run(
-                argv, env=env, cwd=place, stdin=-3, capture_output=True, timeout=seconds
+                argv, env=env, cwd=place, stdin=-3, capture_output=True, timeout=wait
             )
-        except subprocess.TimeoutExpired:
-            return 124, "", f"no answer within {seconds:g} s"
-        except OSError as error:
-            return 127, "", str(error)
-    return done.returncode, *(t.decode("utf-8", "replace") for t in (done.stdout, done.stderr))
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return 127, "", str(error)
+    return (
+        done.returncode,
+        done.stdout.decode(errors="replace"),
+        done.stderr.decode(errors="replace"),
+    )
 
 
 def _start_time(pid: int) -> str:
     """Return what tells a process from a later one with the same number; "" where it is gone."""
-    try:
+    with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except OSError:
-        return "" if sys.platform == "linux" else "0"
+    return "" if sys.platform == "linux" else "?"
 
 
 @functools.cache
 def _cgroup_parents() -> tuple[Path, ...]:
-    """Return the directories below which groups can be made: one (v2), one a controller (v1), or ()."""
+    """Return where groups can be made: one directory (v2), one a controller (v1), or none."""
     root, made = Path("/sys/fs/cgroup"), [Path("/sys/fs/cgroup/pysbx")]
     try:
         if not (root / "cgroup.controllers").exists():  # version 1: only root may
             made = [root / controller / "pysbx" for controller in ("memory", "pids", "cpu")]
-        elif (
-            os.geteuid() != 0
-        ):  # version 2: a subtree that was delegated to us; move out of its way
-            own = re.search(r"(?m)^0::/(.*)$", Path("/proc/self/cgroup").read_text())
-            made = [root / own[1]] if own else []
+        elif os.geteuid() != 0:  # version 2: a subtree that was delegated to us; make room in it
+            own = re.findall(r"(?m)^0::/(.*)$", Path("/proc/self/cgroup").read_text())
+            made = [root / own[0]]
             (made[0] / "pysbx").mkdir(exist_ok=True)
             (made[0] / "pysbx/cgroup.procs").write_text(str(os.getpid()))
         for parent in made:
             parent.mkdir(exist_ok=True)
             if (control := parent / "cgroup.subtree_control").exists():
                 control.write_text("+memory +pids +cpu")
-            for stale in parent.glob("run-*-*"):
-                if not _start_time(int(stale.name.split("-")[1])):
-                    _remove_cgroup((stale,))
+            stale = (
+                p for p in parent.glob("run-*-*") if not _start_time(int(p.name.split("-")[1]))
+            )
+            _remove_cgroup(stale)
     except (OSError, IndexError):
         return ()
     return tuple(made)
@@ -772,27 +774,41 @@ def _make_cgroup(policy: Policy) -> tuple[Path, ...]:
     return group
 
 
-def _cgroup_count(group: tuple[Path, ...], key: str) -> int:
-    """Return a counter of events, such as oom_kill."""
-    for directory, name in itertools.product(
-        group, ("memory.events", "memory.oom_control", "pids.events")
-    ):
-        if (path := directory / name).exists() and (
-            found := re.search(rf"(?m)^{key} (\d+)", path.read_text())
-        ):
-            return int(found[1])
-    return 0
+def _cgroup_count(group: Iterable[Path], event: str) -> int:
+    """Return how often an event happened, such as oom_kill."""
+    files = [d / f for d in group for f in ("memory.events", "memory.oom_control", "pids.events")]
+    text = "".join(file.read_text() for file in files if file.exists())
+    return max(map(int, re.findall(rf"(?m)^{event} (\d+)", text)), default=0)
 
 
-def _remove_cgroup(group: tuple[Path, ...]) -> None:
-    for directory in group:
-        for _ in range(50):
+def _remove_cgroup(group: Iterable[Path]) -> None:
+    for directory, _ in itertools.product(group, range(50)):
+        with contextlib.suppress(FileNotFoundError):
             try:
                 directory.rmdir()
-            except FileNotFoundError:
-                break
             except OSError:  # the kernel is still taking the last process away
-                time.sleep(0.01)
+                time.sleep(0.01 if directory.exists() else 0)
+
+
+@functools.cache
+def _bwrap() -> tuple[str, str]:
+    """Return the path of bwrap and its help, which says what it can."""
+    path = shutil.which("bwrap")
+    if not path:
+        raise Unavailable(
+            "bwrap was not found: install bubblewrap, or use --sandbox-backend docker"
+        )
+    if os.stat(path).st_mode & stat.S_ISUID:
+        raise Unavailable(f"{path} is setuid, which is not safe: install bubblewrap 0.7 or newer")
+    if not _reachable(path):  # its own words say more than our "Permission denied" would
+        said = _ask([path, "--unshare-all", "--ro-bind", "/", "/", "true"])[2]
+        raise Unavailable(explain_bwrap(said or f"uid {SANDBOX_UID} cannot execute {path}"))
+    return path, _ask([path, "--help"])[1]
+
+
+@functools.cache
+def _shell() -> str:
+    return os.path.realpath(shutil.which("sh") or "/bin/sh")
 
 
 # ---- starting, reading and ending a sandbox
@@ -807,111 +823,81 @@ class Sandbox:
     Raises Unavailable, with the reason and the remedy, if it cannot start.
     """
 
-    process: subprocess.Popen[bytes]
-
     def __init__(self, spec: Spec, cancel: int | None = None) -> None:
         self.spec, self.backend, self.born = spec, spec.policy.backend, time.monotonic()
         self.name, self.word = f"pysbx-{secrets.token_hex(8)}", secrets.token_hex(8)
-        self.init = self.gate = 0  # pid of the sandbox's init, and of what waits at the gate
-        self.group: tuple[Path, ...] = ()
+        self.process: subprocess.Popen[bytes] | None = None
+        self.init, self.group = 0, ()  # pid of the init of its namespace, control group
         self.work = self.tmp = self.proc = self.status = -1  # descriptors
-        self.place, self.ended, self.crowded = "", "", False
-        self.helpers: list[subprocess.Popen[bytes]] = []
+        self.place, self.ended, self.crowded, self.cancel = "", "", False, cancel
         try:
-            {"native": self._native, "docker": self._docker, "none": self._none}[self.backend](
-                cancel
-            )
+            {"native": self._native, "docker": self._docker, "none": self._none}[self.backend]()
         except BaseException:
             self.close()
             raise
 
-    def _start(self, argv: list[str], cancel: int | None, **options: object) -> None:
-        pipe = subprocess.PIPE
-        start = functools.partial(subprocess.Popen, stdin=pipe, stdout=pipe, stderr=pipe)
+    def _start(self, argv: list[str], **options: object) -> tuple[int, int]:
+        """Start the process and wait for its gate; return the descriptors of stdout and stderr."""
+        start = functools.partial(subprocess.Popen, stdin=-1, stdout=-1, stderr=-1, **options)
         try:
-            self.process = _SPAWNER.submit(start, argv, start_new_session=True, **options).result()
+            self.process = _SPAWNER.submit(start, argv, start_new_session=True).result()
         except (OSError, subprocess.SubprocessError) as error:
             raise Unavailable(f"{argv[0]} cannot be started: {error}") from None
-        assert self.process.stdout and self.process.stderr
-        out, err = self.process.stdout.fileno(), self.process.stderr.fileno()
-        ready = _ready([out, cancel], START_LIMIT)
-        if out in ready and os.read(out, 6) == b"ready\n":
-            return
-        self.process.kill()
-        _ready([err], GRACE)
-        os.set_blocking(err, False)
-        said = os.read(err, 65536).decode("utf-8", "replace").strip() if out in ready else ""
-        said = said or f"no answer within {START_LIMIT:g} s"
-        raise Unavailable(explain_bwrap(said) if self.backend == "native" else said)
+        self.out, self.err = self.process.stdout.fileno(), self.process.stderr.fileno()
+        ready = _ready([self.out, self.cancel], START_LIMIT)
+        if self.out not in ready or os.read(self.out, 6) != b"ready\n":
+            said = f"no answer within {START_LIMIT:g} s" if not ready else "cancelled"
+            if self.out in ready and _ready([self.err], GRACE):
+                said = os.read(self.err, 65536).decode(errors="replace").strip()
+            raise Unavailable(explain_bwrap(said) if self.backend == "native" else said)
 
-    def _native(self, cancel: int | None) -> None:
+    def _native(self) -> None:
         bwrap, help_text = _bwrap()
         self.group = _make_cgroup(self.spec.policy)
-        fds = contextlib.ExitStack()
+        with contextlib.ExitStack() as opened:
 
-        def memfd(content: bytes) -> int:
-            fd = os.memfd_create("pysbx")
-            fds.callback(os.close, fd)
-            os.write(fd, content)
-            os.lseek(fd, 0, os.SEEK_SET)
-            return fd
+            def memfd(content: bytes) -> int:
+                fd = os.memfd_create("pysbx")
+                opened.callback(os.close, fd)
+                os.write(fd, content)
+                os.lseek(fd, 0, os.SEEK_SET)
+                return fd
 
-        with fds:
             files = {**etc_files(self.spec.network), **dict(self.spec.files)}
             data = {name: memfd(content) for name, content in files.items()}
             code = memfd(seccomp_filter(platform.machine(), memory_is_limited=bool(self.group)))
             options = [*bwrap_options(self.spec, data, help_text), "--seccomp", str(code)]
             args = memfd("".join(option + "\0" for option in options).encode())
             self.status, told = os.pipe()  # open to the end: bwrap writes to it again
-            fds.callback(os.close, told)
+            opened.callback(os.close, told)
             argv = [bwrap, "--args", str(args), "--json-status-fd", str(told), "--", _shell()]
-            uid = _sandbox_uid()
-            self._start(
-                [*argv, *self.spec.program],
-                cancel,
-                env=dict(self.spec.env),
-                cwd="/",
-                pass_fds=[*data.values(), code, args, told],
-                **({"user": uid, "group": uid, "extra_groups": []} if uid >= 0 else {}),
-            )
-            self.init = json.loads(os.read(self.status, 4096).split(b"\n")[0])["child-pid"]
-        self.gate = int(
-            Path(f"/proc/{self.init}/task/{self.init}/children").read_text().split()[0]
-        )
-        root, flags = f"/proc/{self.init}/root", os.O_RDONLY | os.O_DIRECTORY
+            fds, env = [*data.values(), code, args, told], dict(self.spec.env)
+            self._start([*argv, *self.spec.program], env=env, cwd="/", pass_fds=fds, **_drop())
+        self.init = json.loads(os.read(self.status, 4096).split(b"\n")[0])["child-pid"]
+        gate = Path(f"/proc/{self.init}/task/{self.init}/children").read_text().split()[0]
+        names, flags = ("work", "tmp", "proc"), os.O_RDONLY | os.O_DIRECTORY
         self.work, self.tmp, self.proc = (
-            os.open(f"{root}/{n}", flags) for n in ("work", "tmp", "proc")
+            os.open(f"/proc/{self.init}/root/{n}", flags) for n in names
         )
         with contextlib.suppress(OSError):
-            Path(f"/proc/{self.gate}/oom_score_adj").write_text("1000")
+            Path(f"/proc/{gate}/oom_score_adj").write_text("1000")
         for directory in self.group:
-            (directory / "cgroup.procs").write_text(str(self.gate))
+            (directory / "cgroup.procs").write_text(gate)
 
-    def _none(self, cancel: int | None) -> None:
+    def _none(self) -> None:
         self.place = tempfile.mkdtemp(prefix="pysbx-run-")
         own = {name: f"{self.place}/{name}" for name in ("work", "tmp", "home")}
         for path in own.values():
             os.mkdir(path, 0o700)
         self.work = os.open(own["work"], os.O_RDONLY | os.O_DIRECTORY)
         env = {**dict(self.spec.env), "HOME": own["home"], "TMPDIR": own["tmp"]}
-        self._start([_shell(), *self.spec.program], cancel, env=env, cwd=own["work"])
-        self.gate = self.process.pid
+        self._start([_shell(), *self.spec.program], env=env, cwd=own["work"])
 
-    def _docker(self, cancel: int | None) -> None:
+    def _docker(self) -> None:
         profile = cache_dir("docker") / "seccomp.json"
-        if not profile.exists():
-            profile.write_text(docker_seccomp())
-        argv = docker_argv(self.spec, self.name, str(profile))
-        self._start(
-            [self.spec.policy.docker_path, *argv],
-            cancel,
-            env={
-                **os.environ,
-                **dict(self.spec.env),
-                "HOME": os.path.expanduser("~"),
-                "PATH": os.environ.get("PATH", os.defpath),
-            },
-        )
+        profile.write_text(docker_seccomp())
+        argv, env = docker_argv(self.spec, self.name, str(profile)), docker_environment(self.spec)
+        self._start([self.spec.policy.docker_path, *argv], env=env)
 
     def release(self, line: str, body: bytes, seconds: float) -> None:
         """Let the gate go: `line` is what it reads first, `body` the script or the stub."""
@@ -922,7 +908,6 @@ class Sandbox:
             line, body = f"{int(seconds) + 2} {line}", b""
         elif script:
             line = f"{int(seconds) + 2} {len(body)} {self.word} {line}"
-        assert self.process.stdin
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(line.encode() + b"\n" + body)
             self.process.stdin.flush()
@@ -931,15 +916,13 @@ class Sandbox:
 
     def told_end(self, data: bytes, stream: Stream) -> bool:
         """Take the gate's last line off a stream of a container: the script and all else is dead."""
-        if self.backend != "docker" or not data.endswith(b"\n"):
-            return False
         part = stream.tail or stream.head
-        at = part.rfind(b"\0" + self.word.encode())
-        if at >= 0:
-            self.ended = part[at:].decode("ascii", "replace").partition(" ")[2]
+        at = part.rfind(b"\0" + self.word.encode()) if data[-1:] == b"\n" else -1
+        if self.backend == "docker" and at >= 0:
+            self.ended = part[at:].decode(errors="replace").partition(" ")[2]
             stream.total -= len(part) - at
             del part[at:]
-        return at >= 0
+        return self.backend == "docker" and at >= 0
 
     def watch(self) -> str:
         """Without a cgroup: say which limit all its processes together are over, or ""."""
@@ -951,11 +934,9 @@ class Sandbox:
                 contextlib.suppress(OSError),
                 open(os.open(f"{pid}/status", 0, dir_fd=self.proc)) as f,
             ):
-                fields = dict(line.split(":", 1) for line in f)
-                used += sum(
-                    int(fields.get(k, "0 ").split()[0]) << 10 for k in ("RssAnon", "RssShmem")
-                )
-                threads += int(fields.get("Threads", "0"))
+                text = f.read()
+                used += sum(map(int, re.findall(r"(?m)^Rss(?:Anon|Shmem):\s+(\d+)", text))) << 10
+                threads += sum(map(int, re.findall(r"(?m)^Threads:\s+(\d+)", text)))
         self.crowded |= threads >= self.spec.policy.max_processes
         for state in map(os.fstatvfs, (self.work, self.tmp)):
             used += (state.f_blocks - state.f_bfree) * state.f_frsize
@@ -965,93 +946,72 @@ class Sandbox:
 
     def limit_met(self) -> str:
         """After the end: say which limit the evidence names, or ""."""
-        memory, processes, full = [*self.ended.split()[2:], 0, 0, 0][:3]
-        if int(memory) or _cgroup_count(self.group, "oom_kill"):
+        memory, processes, full = map(int, self.ended.split()[2:] or (0, 0, 0))
+        if memory or _cgroup_count(self.group, "oom_kill"):
             return "memory limit"
-        if int(processes) or self.crowded or _cgroup_count(self.group, "max"):
+        if processes or self.crowded or _cgroup_count(self.group, "max"):
             return "process limit"
         tmpfs = (self.work, self.tmp) if self.init else ()
-        return (
-            "disk limit" if int(full) or any(not os.fstatvfs(fd).f_bavail for fd in tmpfs) else ""
-        )
+        return "disk limit" if full or any(not os.fstatvfs(fd).f_bavail for fd in tmpfs) else ""
 
     def isolation(self) -> str:
         """Return one line: what confines a script here, and what enforces its limits."""
-        policy = self.spec.policy
+        p = self.spec.policy
         if self.backend == "none":
             return "none: it ran WITHOUT A SANDBOX, with your rights"
         how = (
-            "the engine"
+            "engine"
             if self.backend == "docker"
             else "cgroup"
             if self.group
-            else "rlimits and watch"
+            else "rlimits, watched"
         )
-        return (
-            f"{self.backend}, network {self.spec.network}, {policy.memory} MB memory, "
-            f"{policy.max_processes} processes, {policy.disk} MB disk (by {how})"
-        )
+        limits = f"{p.memory} MB memory, {p.max_processes} processes, {p.disk} MB disk"
+        return f"{self.backend}, network {self.spec.network}, {limits} (by {how})"
 
     def files(self, notes: list[str]) -> tuple[File, ...]:
-        """Return what the script left in its working directory; needs a script that has ended."""
-        if self.backend != "docker":
+        """Return what the script left in its working directory; it has ended."""
+        if self.work >= 0:
             return collect_files(self.work, notes)
         return _docker_files(self, notes) if self.ended.split()[1:2] == ["1"] else ()
 
     def kill(self) -> None:
         """End everything in it, whatever it ignores, and whoever left its group or session."""
+        if not self.process or self.ended:
+            return
         if self.backend == "docker":
-            _ask([self.spec.policy.docker_path, "kill", self.name], dict(os.environ), 20)
-        for pid in (self.init, self.process.pid) if self.process.poll() is None else ():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL) if pid else None
-        if self.backend == "none":
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(OSError):
+                self.process.stdin.close()
+            _ask([self.spec.policy.docker_path, "kill", self.name], wait=20)
+        with contextlib.suppress(ProcessLookupError):
+            if self.process.poll() is None:
+                os.kill(self.init or self.process.pid, signal.SIGKILL)
+                self.process.kill()
+            if self.backend == "none":
                 os.killpg(self.process.pid, signal.SIGKILL)
-            for entry in Path("/proc").glob("[0-9]*/environ"):  # its HOME tells whose it is
-                with contextlib.suppress(OSError):
-                    if f"HOME={self.place}/".encode() in entry.read_bytes():
-                        os.kill(int(entry.parent.name), signal.SIGKILL)
+        for entry in Path("/proc").glob("[0-9]*/environ") if self.place else ():
+            with contextlib.suppress(OSError):  # its HOME tells whose it is
+                if f"HOME={self.place}/".encode() in entry.read_bytes():
+                    os.kill(int(entry.parent.name), signal.SIGKILL)
 
     def close(self) -> None:
         """End it and free what it holds; may be called again."""
-        if process := getattr(self, "process", None):
-            self.kill()
-            for helper in [process, *self.helpers]:
-                helper.kill()
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    helper.wait(GRACE)
-            for pipe in (process.stdin, process.stdout, process.stderr):
+        self.kill()
+        if self.process:
+            self.process.stdin.close() if self.ended else self.process.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(5 * GRACE)
+            for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
                 with contextlib.suppress(OSError):
                     pipe.close()
-        for fd in (self.work, self.tmp, self.proc, self.status):
-            with contextlib.suppress(OSError):
-                os.close(fd)
+        for fd in {self.work, self.tmp, self.proc, self.status} - {-1}:
+            os.close(fd)
         self.work = self.tmp = self.proc = self.status = -1
         _remove_cgroup(self.group)
-        if self.place:
-            for directory, _, _ in os.walk(self.place):
-                with contextlib.suppress(OSError):
-                    os.chmod(directory, 0o700)
-            shutil.rmtree(self.place, ignore_errors=True)
-
-
-@functools.cache
-def _bwrap() -> tuple[str, str]:
-    """Return the path of bwrap and its help, which says what it can."""
-    path = shutil.which("bwrap")
-    if not path:
-        raise Unavailable(
-            "bwrap was not found: install bubblewrap, or use --sandbox-backend docker"
-        )
-    if os.stat(path).st_mode & stat.S_ISUID:
-        raise Unavailable(f"{path} is setuid, which is not safe: install bubblewrap 0.7 or newer")
-    return path, _ask([path, "--help"])[1]
-
-
-@functools.cache
-def _shell() -> str:
-    return os.path.realpath(shutil.which("sh") or "/bin/sh")
+        for directory, _, _ in os.walk(self.place) if self.place else ():
+            with contextlib.suppress(OSError):
+                os.chmod(directory, 0o700)
+        shutil.rmtree(self.place, ignore_errors=True)
 
 
 class Stream:
@@ -1071,31 +1031,20 @@ class Stream:
             del self.tail[: -self.keep]
         return first
 
-    def cut(self, budget: int) -> tuple[bytes, bytes]:
-        """Return head and tail to show in `budget` bytes, cut between characters; tail may be b""."""
+    def show(self, budget: int, shown: int = 0) -> bytes:
+        """Return what to show in `budget` bytes, but for the first `shown`; cut between characters."""
         whole = bytes(self.head + self.tail)
         if self.total <= budget:
-            return whole, b""
-        head, tail = whole[: budget // 2], whole[-(budget - budget // 2) :]
-        broken = re.search(rb"[\xc0-\xff][\x80-\xbf]{0,2}\Z", head)
-        head = head[: broken.start()] if broken else head
-        return head, re.sub(rb"\A[\x80-\xbf]{1,3}", b"", tail)
-
-    def rest(self, budget: int, shown: int) -> bytes:
-        """Return what is still to be shown after `shown` bytes of the head were."""
-        head, tail = self.cut(budget)
-        left = self.total - shown - len(tail)
-        return f"\n[... {left:,} bytes left out ...]\n".encode() + tail if tail else head[shown:]
-
-    def text(self, budget: int) -> str:
-        head, tail = (part.decode("utf-8", "replace") for part in self.cut(budget))
-        left = self.total - sum(map(len, self.cut(budget)))
-        return f"{head}\n[... {left:,} bytes left out ...]\n{tail}" if tail else head
+            return whole[shown:]
+        tail = re.sub(rb"\A[\x80-\xbf]{1,3}", b"", whole[-(budget - budget // 2) :])
+        head = re.sub(rb"[\xc0-\xff][\x80-\xbf]{0,2}\Z", b"", whole[: budget // 2])[shown:]
+        left = self.total - shown - len(head) - len(tail)
+        return head + f"\n[... {left:,} bytes left out ...]\n".encode() + tail
 
 
 @dataclass
 class Captured:
-    """What run_capped saw: why the run ended, its exit code, its streams, a limit it met."""
+    """What run_capped saw: streams, why the run ended, its exit code, a limit it met."""
 
     out: Stream
     err: Stream
@@ -1104,41 +1053,32 @@ class Captured:
     limit: str = ""
     seconds: float = 0.0
 
-    def budgets(self, total: int) -> tuple[int, int]:
-        """Share `total` bytes: a stream gets half, and what the other one does not need."""
-        err = min(self.err.total, max(total // 2, total - self.out.total))
-        return total - err, err
-
 
 def run_capped(
     sandbox: Sandbox,
     line: str,
     body: bytes,
     seconds: float,
-    *,
     keep: int = 51_200,
-    cancel: int | None = None,
     echo: Echo | None = None,
 ) -> Captured:
     """Release a sandbox and read it with bounded memory until it ends, time is up or cancel.
 
     Nothing of it is alive on return, and that comes at most GRACE after the end, whoever still
-    holds the pipes. `cancel` is a descriptor: readable means stop. `echo` gets the heads live.
+    holds the pipes. `echo` gets the heads of the streams live.
     """
-    began = time.monotonic()
+    began, process = time.monotonic(), sandbox.process
     sandbox.release(line, body, seconds)
-    process = sandbox.process
-    assert process.stdout and process.stderr
     seen, end, look = Captured(Stream(keep), Stream(keep)), 0.0, began + TICK
-    reading = {process.stdout.fileno(): (0, seen.out), process.stderr.fileno(): (1, seen.err)}
-    exit_fd = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else -1
-    watched = {cancel, exit_fd} - {None, -1}
+    reading = {sandbox.out: (0, seen.out), sandbox.err: (1, seen.err)}
+    exit_fd = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else None
     while reading or not end:
-        now = time.monotonic()
         until = end + GRACE if end else min(look, began + seconds)
-        if end and now > until:
+        if end and time.monotonic() > until:
             break
-        ready = _ready([*reading, *(() if end else watched)], until - now)
+        ready = _ready(
+            [*reading, *(() if end else (sandbox.cancel, exit_fd))], until - time.monotonic()
+        )
         for fd in ready & reading.keys():
             number, stream = reading[fd]
             data = os.read(fd, 1 << 16)
@@ -1147,40 +1087,28 @@ def run_capped(
                 echo(number, first)
             if not data or sandbox.told_end(data, stream):
                 del reading[fd]
-        over = not end and time.monotonic() >= look and sandbox.watch()
-        look = time.monotonic() + TICK if time.monotonic() >= look else look
-        if not end and (
-            over or cancel in ready or now >= began + seconds or process.poll() is not None
-        ):
-            seen.limit, end = over or "", time.monotonic()
-            timed_out = now >= began + seconds and process.poll() is None
-            seen.why = (
-                "cancelled"
-                if cancel in ready
-                else "timeout"
-                if timed_out and not over
-                else "exited"
-            )
+        now, over = time.monotonic(), process.poll() is not None or sandbox.ended and not reading
+        if not over and not end and now >= look:
+            look, seen.limit = now + TICK, sandbox.watch()
+        if not end and (over or seen.limit or sandbox.cancel in ready or now >= began + seconds):
+            late = "cancelled" if sandbox.cancel in ready else "timeout"
+            end, seen.why = now, "exited" if over or seen.limit else late
             sandbox.kill()
-    seen.seconds = (end or time.monotonic()) - began
-    if exit_fd >= 0:
+    seen.seconds = end - began
+    if exit_fd is not None:
         os.close(exit_fd)
-    if sandbox.ended:
-        seen.code = int(sandbox.ended.split()[0])
-    else:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(GRACE)
-        code = -signal.SIGKILL if process.returncode is None else process.returncode
-        seen.code = 128 - code if code < 0 else code
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        seen.code = int(sandbox.ended.split()[0]) if sandbox.ended else process.wait(GRACE)
+    seen.code = 128 - seen.code if seen.code < 0 else seen.code
     seen.limit = seen.limit or sandbox.limit_met()
     return seen
 
 
 def _ready(fds: Iterable[int | None], seconds: float) -> set[int]:
-    """Return those of the descriptors that can be read within `seconds` (select stops at fd 1024)."""
+    """Return those of the descriptors that can be read within `seconds` (select ends at fd 1024)."""
     poller = select.poll()
-    for fd in fds:
-        poller.register(fd, select.POLLIN) if fd is not None else None
+    for fd in filter(None, fds):
+        poller.register(fd, select.POLLIN)
     return {fd for fd, _ in poller.poll(max(0.0, seconds) * 1000 + 0.999)}
 
 
@@ -1192,8 +1120,8 @@ def _entries(directory: int, place: str = "") -> Iterator[tuple[int, str, os.sta
         with contextlib.suppress(OSError):
             state = os.lstat(name, dir_fd=directory)
             yield directory, place + name, state
-            deep = place.count("/") >= MAX_DEPTH or name == "__pycache__"
-            if stat.S_ISDIR(state.st_mode) and not deep and _safe(name):
+            shallow = place.count("/") < MAX_DEPTH and name != "__pycache__" and _safe(name)
+            if stat.S_ISDIR(state.st_mode) and shallow:
                 below = os.open(name, _READ | os.O_DIRECTORY, dir_fd=directory)
                 try:
                     yield from _entries(below, f"{place}{name}/")
@@ -1202,43 +1130,36 @@ def _entries(directory: int, place: str = "") -> Iterator[tuple[int, str, os.sta
 
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
-
-def _safe(name: str) -> bool:
-    return name.isprintable() and "\\" not in name and name != ".." and len(name.encode()) <= 255
-
-
 _Entry = tuple[
     str, object, int, str, Callable[[int], bytes | None]
 ]  # path, identity, size, kind, read
 
 
+def _safe(path: str) -> bool:
+    names = path.split("/")
+    return (
+        path.isprintable() and "\\" not in path and all(0 < len(n.encode()) < 256 for n in names)
+    )
+
+
 def _take(entries: Iterable[_Entry], notes: list[str]) -> tuple[File, ...]:
     """Choose and read what is handed on; count the rest in `notes`."""
-    files: dict[object, File] = {}
-    left: collections.Counter[str] = collections.Counter()
-    room = MAX_FILES_TOTAL
-    for number, (path, identity, size, kind, read) in enumerate(entries):
-        if number >= MAX_ENTRIES:
-            left["beyond the number that is looked at"] += 1
-            break
+    files, left, room = {}, 0, MAX_FILES_TOTAL
+    for path, identity, size, kind, read in itertools.islice(entries, MAX_ENTRIES):
         if path == "script.py" or kind == "directory":
             continue
-        why = "" if all(map(_safe, path.split("/"))) else "with an unsafe name"
-        why = why or ("" if kind == "file" else "that are links, pipes or devices")
-        why = why or ("that are further names of one file" if identity in files else "")
-        if why or len(files) >= MAX_FILES:
-            left[why or f"beyond the first {MAX_FILES}"] += 1
-            continue
-        try:
-            data = read(size + 1) if size <= min(room, MAX_FILE) else None
-        except (OSError, tarfile.TarError):
-            left["unreadable"] += 1
-            continue
-        files[identity] = File(path, size, data)
-        room -= len(data or b"")
+        with contextlib.suppress(OSError, tarfile.TarError):
+            left += 1
+            if kind == "file" and identity not in files and len(files) < MAX_FILES and _safe(path):
+                files[identity] = File(
+                    path, size, read(size) if size <= min(room, MAX_FILE) else None
+                )
+                room -= len(files[identity].data or b"")
+                left -= 1
     if left:
-        notes.append("files left out: " + ", ".join(f"{n} {why}" for why, n in left.items()))
+        notes.append(
+            f"{left} files left out: links, devices, unsafe names, unreadable or too many"
+        )
     return tuple(files.values())
 
 
@@ -1250,42 +1171,33 @@ def collect_files(work: int, notes: list[str]) -> tuple[File, ...]:
     """
 
     def entry(directory: int, path: str, state: os.stat_result) -> _Entry:
-        def read(size: int) -> bytes | None:
+        def read(size: int) -> bytes:
             with open(os.open(path.rpartition("/")[2], _READ, dir_fd=directory), "rb") as file:
-                return file.read(size) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
+                return file.read(size)
 
         kinds = {stat.S_IFREG: "file", stat.S_IFDIR: "directory"}
         return path, state.st_ino, state.st_size, kinds.get(stat.S_IFMT(state.st_mode), ""), read
 
-    return _take((entry(*found) for found in _entries(work)), notes)
+    return _take(itertools.starmap(entry, _entries(work)), notes)
 
 
 def _docker_files(sandbox: Sandbox, notes: list[str]) -> tuple[File, ...]:
     """Fetch the files of a container whose script has ended, by tar, bounded in size and time."""
-
-    def entry(info: tarfile.TarInfo) -> _Entry:
-        kind = "file" if info.isreg() else "directory" if info.isdir() else ""
-        path = info.name.removeprefix("./")
-        return path, path, info.size, kind, lambda size: archive.extractfile(info).read(size)  # type: ignore[union-attr]
-
-    command = [
-        sandbox.spec.policy.docker_path,
-        "exec",
-        sandbox.name,
-        "tar",
-        "-C",
-        "/work",
-        "-c",
-        ".",
-    ]
-    with subprocess.Popen(command, stdin=-3, stdout=-1, stderr=-3) as tar:
+    argv = [sandbox.spec.policy.docker_path, "exec", sandbox.name, "tar", "-C", "/work", "-c", "."]
+    with subprocess.Popen(argv, stdin=-3, stdout=-1, stderr=-3) as tar:
         timer = threading.Timer(START_LIMIT, tar.kill)
         timer.start()
         try:
             with tarfile.open(fileobj=tar.stdout, mode="r|") as archive:
+
+                def entry(info: tarfile.TarInfo) -> _Entry:
+                    kind, path = "file" if info.isreg() else "", info.name.removeprefix("./")
+                    read = lambda size: archive.extractfile(info).read(size)
+                    return path, path, info.size, "directory" if info.isdir() else kind, read
+
                 return _take(map(entry, archive), notes)
         except (OSError, tarfile.TarError) as error:
-            notes.append(f"files could not be fetched from the container: {error}")
+            notes.append(f"the files of the container could not be fetched: {error}")
             return ()
         finally:
             timer.cancel()
@@ -1295,106 +1207,125 @@ def _docker_files(sandbox: Sandbox, notes: list[str]) -> tuple[File, ...]:
 # ---- interpreters and environments
 
 
-def _uv_for_sandbox(policy: Policy, cache: Path) -> str:
+@dataclass(frozen=True)
+class Call:
+    """What all steps of a call share: the settled policy, a way to say things, a way to stop."""
+
+    policy: Policy
+    say: Say = lambda text: None
+    cancel: int | None = None
+
+    @property
+    def cache(self) -> Path:
+        return cache_dir(self.policy.backend)
+
+    @property
+    def inside(self) -> str:
+        """The cache as a sandbox sees it."""
+        return f"{self.cache}/store" if self.policy.backend == "none" else "/pysbx"
+
+    @property
+    def uv(self) -> str:
+        """uv as a sandbox sees it."""
+        return {"native": "/run/uv", "docker": "uv"}.get(self.policy.backend) or find_uv(
+            self.policy
+        )
+
+
+@functools.cache
+def _visible_uv(uv: str, cache: str) -> str:
     """Return a uv that can be shown to the sandbox: no wrapper, and readable by its uid."""
-    uv = find_uv(policy)
-    if Path(uv).read_bytes()[:2] == b"#!":  # a pyenv shim or the like; uv names itself to a child
-        ask = [uv, "run", "-q", "--no-project", "-p", sys.executable, "python", "-c"]
-        code = "import os; print(os.environ['UV'])"
-        uv = _ask([*ask, code], uv_environment(str(cache)))[1].strip() or uv
-    copy = str(cache / f"uv-{os.stat(uv).st_mtime_ns}")
-    if _reachable(uv):
-        return uv
-    if not os.path.exists(copy):
-        shutil.copy(uv, copy + ".new")
-        os.chmod(copy + ".new", 0o755)
-        os.rename(copy + ".new", copy)
-    return copy
+    with open(uv, "rb") as file:
+        wrapped = file.read(2) == b"#!"
+    if wrapped:  # a pyenv shim or the like; uv names itself to what it starts
+        argv = [uv, *"run -q --no-project -p".split(), sys.executable, "python", "-c"]
+        uv = (
+            _ask([*argv, "import os; print(os.environ['UV'])"], uv_environment(cache))[1].strip()
+            or uv
+        )
+    copy = f"{cache}/uv-{os.stat(uv).st_mtime_ns}"
+    if not _reachable(uv) and not os.path.exists(copy):
+        shutil.copy(uv, f"{copy}.{os.getpid()}")
+        os.chmod(f"{copy}.{os.getpid()}", 0o755)
+        os.rename(f"{copy}.{os.getpid()}", copy)
+    return uv if _reachable(uv) else copy
 
 
-def _operator_files(
-    settings: dict[str, str],
-) -> tuple[list[tuple[str, str, bool]], list[tuple[str, bytes]]]:
-    """Return (binds, files) that uv's settings name: local indexes, a CA bundle, a netrc."""
+def _operator_files(settings: dict[str, str]) -> tuple[list[Bind], list[tuple[str, bytes]]]:
+    """Return (binds, files) for what the settings of uv name: local indexes, netrc, CA bundle."""
     text = "\n".join(v for k, v in settings.items() if re.search("INDEX|LINKS", k))
-    paths = re.findall(r"(?:file://|(?<![^\s=]))(/[^\s,#]+)", text)
-    binds = [(p, p, False) for p in dict.fromkeys(paths) if os.path.exists(p) and _reachable(p)]
+    paths = dict.fromkeys(re.findall(r"(?:file://|(?<!\S))(/[^\s,#]+)", text))
+    binds = [(p, p, False) for p in paths if os.path.exists(p) and _reachable(p)]
     files: list[tuple[str, bytes]] = []
-    netrc = settings.get("NETRC") or os.path.expanduser("~/.netrc")
     with contextlib.suppress(OSError):
-        files.append(("netrc", Path(netrc).read_bytes()))
+        files.append(
+            ("netrc", Path(settings.get("NETRC") or os.path.expanduser("~/.netrc")).read_bytes())
+        )
+    bundles = filter(None, [os.environ.get("SSL_CERT_FILE"), *CA_BUNDLES])
+    for path in [os.path.realpath(p) for p in bundles if os.path.isfile(p)][:1]:
+        if _reachable(path):  # one file: never a directory, which may hold keys
+            binds.append((path, CA_FILE, False))
+        else:
+            files.append((CA_FILE.removeprefix("/etc/"), Path(path).read_bytes()))
     return binds, files
 
 
-def _ca_binds() -> tuple[list[tuple[str, str, bool]], list[tuple[str, bytes]]]:
-    """Return the host's CA bundle as (binds, files): one file, never a directory with keys."""
-    for path in filter(None, [os.environ.get("SSL_CERT_FILE"), *CA_BUNDLES]):
-        if os.path.isfile(real := os.path.realpath(path)):
-            if _reachable(real):
-                return [(real, CA_FILE, False)], []
-            return [], [(CA_FILE[5:], Path(real).read_bytes())]
-    return [], []
-
-
 def _tool_spec(
-    policy: Policy, cache: Path, program: str, *words: str, part: str = "", network: bool = True
+    call: Call, program: str, *words: str, part: str = "", network: bool = True
 ) -> Spec:
-    """Return the sandbox of a step of ours; it may write `part` of the cache (all of it: "")."""
-    inside = f"{cache}/store" if policy.backend == "none" else "/pysbx"
-    settings = uv_environment(inside) if network else {}
-    binds: list[tuple[str, str, bool]] = [(VOLUME, "/pysbx", True)] * (policy.backend == "docker")
-    files: list[tuple[str, bytes]] = []
-    if policy.backend == "native":
-        binds = [
-            (f"{cache}/store{part}", f"/pysbx{part}", True),
-            (f"{cache}/pythons", "/python", False),
-        ]
-        for more, content in (_operator_files(settings), _ca_binds()) if network else ():
-            binds, files = binds + more, files + content
-        settings |= {"SSL_CERT_FILE": CA_FILE} if "SSL_CERT_FILE" in settings else {}
-        settings |= {"NETRC": "/etc/netrc"} if files and files[0][0] == "netrc" else {}
-        binds += [(_uv_for_sandbox(policy, cache), "/run/uv", False)]
-    env = dict(pair.split("=", 1) for pair in SCRIPT_ENV.split())
-    env |= (
-        settings
-        | {k: env[k] for k in ("HOME", "PATH")}
-        | {"PLOTS": PLOTS, "UV_PYTHON_DOWNLOADS": "never"}
+    """Return the sandbox of a step of ours, which may write `part` of the cache ("": all of it)."""
+    settings, binds, files = uv_environment(call.inside) if network else {}, [], []
+    env = {**SCRIPT_ENV, **settings, "HOME": HOME, "PATH": SCRIPT_ENV["PATH"], "PLOTS": PLOTS}
+    if call.policy.backend == "native":
+        binds, files = _operator_files(settings) if network else ([], [])
+        binds += [(f"{call.cache}/store{part}", f"/pysbx{part}", True)]
+        binds += [(f"{call.cache}/pythons", "/python", False)]
+        binds += [(_visible_uv(find_uv(call.policy), str(call.cache)), "/run/uv", False)] * network
+        env |= {"SSL_CERT_FILE": CA_FILE} if "SSL_CERT_FILE" in env else {}
+        env |= {"NETRC": "/etc/netrc"}
+    elif call.policy.backend == "docker":
+        binds = [(VOLUME, "/pysbx", True)]
+    roomy = replace(
+        call.policy, disk=max(call.policy.disk, 4096), memory=max(call.policy.memory, 2048)
     )
-    roomy = replace(policy, disk=max(policy.disk, 4096), memory=max(policy.memory, 2048))
-    network_ = "on" if network else "off"
+    program_ = ("-c", program, "sh", *words)
     return Spec(
-        roomy,
-        network_,
-        tuple(binds),
-        tuple(files),
-        tuple(env.items()),
-        ("-c", program, "sh", *words),
+        roomy, "on" if network else "off", tuple(binds), tuple(files), tuple(env.items()), program_
     )
 
 
-_interpreters: dict[tuple[Policy, str], Interpreter] = {}
+def _tool(
+    call: Call, spec: Spec, line: str, body: bytes, seconds: float, echo: Echo | None = None
+) -> Captured:
+    """Run a step of ours to its end."""
+    sandbox = Sandbox(spec, call.cancel)
+    try:
+        return run_capped(sandbox, line, body, seconds, echo=echo)
+    finally:
+        sandbox.close()
 
 
-def _uv_python(
-    policy: Policy, cache: Path, *words: str, directory: str = ""
-) -> tuple[int, str, str]:
+def _uv_python(call: Call, *words: str, directory: str = "") -> tuple[int, str, str]:
     """Ask uv about interpreters: on this host, or in a container."""
-    if policy.backend == "docker":
-        spec = _tool_spec(policy, cache, 'exec uv python "$@"', *words)
-        return _ask(
-            _docker_command(spec),
-            {**os.environ, **uv_environment("/pysbx")},
-            policy.install_timeout,
+    wait = call.policy.install_timeout
+    if call.policy.backend == "docker":
+        program = 'echo ready; read -r _; mkdir -p "$HOME"; exec uv python "$@"'
+        seen = _tool(call, _tool_spec(call, program, *words), "", b"", wait)
+        return (
+            seen.code,
+            seen.out.show(1 << 20).decode(),
+            seen.err.show(8000).decode(errors="replace"),
         )
-    env = uv_environment(str(cache)) | ({"UV_PYTHON_INSTALL_DIR": directory} if directory else {})
+    env = uv_environment(call.cache) | ({"UV_PYTHON_INSTALL_DIR": directory} if directory else {})
     if words[0] == "list":  # needs no mirror, and fails where its list cannot be read
         env.pop("UV_PYTHON_DOWNLOADS_JSON_URL", None)
-    return _ask([find_uv(policy), "python", *words], env, policy.install_timeout)
+    return _ask([find_uv(call.policy), "python", *words], env, wait)
 
 
-def _installed(policy: Policy, cache: Path, request: str) -> list[tuple[str, str]]:
-    """Return the (version, path) of installed interpreters that fit and can be used, newest first."""
+def _installed(call: Call, request: str = "") -> list[tuple[str, str, str]]:
+    """Return (version, path, prefix) of usable interpreters that fit, newest first."""
     own = os.environ.get("UV_PYTHON_INSTALL_DIR") or os.path.expanduser("~/.local/share/uv/python")
+    found: list[tuple[str, str, str]] = []
     for directory in ("", own):
         words = [
             "list",
@@ -1403,72 +1334,61 @@ def _installed(policy: Policy, cache: Path, request: str) -> list[tuple[str, str
             "json",
             *([request] if request else []),
         ]
-        code, said, _ = _uv_python(policy, cache, *words, directory=directory)
-        rows = [
-            r
-            for r in (json.loads(said) if code == 0 else [])
-            if r["implementation"] == "cpython" and r["variant"] == "default"
-        ]
+        code, said, _ = _uv_python(call, *words, directory=directory)
+        rows = json.loads(said) if code == 0 else []
         rows.sort(key=lambda row: tuple(row["version_parts"].values()), reverse=True)
-        found = [(row["version"], row["path"]) for row in rows]
-        if policy.backend != "docker":
-            found = [(version, real) for version, path in found if (real := _real_python(path)[0])]
-        if found or policy.backend == "docker":
+        for row in rows:
+            if row["implementation"] == "cpython" and row["variant"] == "default":
+                host = call.policy.backend != "docker"
+                real, prefix = _real_python(row["path"]) if host else (row["path"], "")
+                found += [(row["version"], real, prefix)] if real else []
+        if found or call.policy.backend == "docker":
             return found
-    return []
+    own_python = (platform.python_version(), *_real_python(sys.executable))
+    return [own_python] if own_python[1] and not request else []
 
 
 @functools.cache
 def _real_python(path: str) -> tuple[str, str]:
-    """Return (path, prefix) of the interpreter behind a shim, link or venv; ("", "") if unusable."""
-    code = (
-        "import os, sys; print(os.path.realpath(sys._base_executable), sys.base_prefix, sep='\\n')"
-    )
+    """Return (path, prefix) of the interpreter behind a shim, link or venv; "" if out of reach."""
+    code = "import os, sys; print(os.path.realpath(sys._base_executable)); print(sys.base_prefix)"
     real, prefix = (_ask([path, "-I", "-S", "-c", code])[1].splitlines() + ["", ""])[:2]
     return (real, prefix) if real and _reachable(real) and _reachable(prefix) else ("", "")
 
 
-def choose_python(policy: Policy, requires: str | None, say: Say = print) -> Interpreter:
+_interpreters: dict[tuple[Policy, str | None], Interpreter] = {}
+
+
+def choose_python(call: Call, requires: str | None) -> Interpreter:
     """Return the interpreter for a script; raise Unavailable with what there is if none fits.
 
     The policy's version if the script allows it, else the newest that the script allows, installed
     or downloaded by uv. Whether a version fits is uv's answer, not ours.
     """
-    if known := _interpreters.get((policy, requires or "")):
+    if known := _interpreters.get((call.policy, requires)):
         return known
-    cache, wanted = cache_dir(policy.backend), policy.python_version or PYTHON
+    wanted, found, said = call.policy.python_version or PYTHON, [], ""
     exact = f"=={wanted}" + ".*" * (wanted.count(".") < 2)
-    tries = [f"{exact},{requires}" if requires else exact, *([requires] if requires else [])]
-    found: list[tuple[str, str]] = []
-    said = ""
-    for request in tries:
-        found = found or _installed(policy, cache, request)
+    for request in filter(None, [f"{exact},{requires}" if requires else exact, requires]):
+        found = found or _installed(call, request)
         if not found:
-            say(f"downloading Python {request}")
-            said = _uv_python(policy, cache, "install", "--no-bin", request)[2] or said
-            found = _installed(policy, cache, request)
-    if not found and not policy.python_version and not requires:
-        found = _installed(policy, cache, "")
+            call.say(f"downloading Python {request}")
+            said = _uv_python(call, "install", "--no-bin", request)[2] or said
+            found = _installed(call, request)
+    if not found and not call.policy.python_version and not requires:
+        found = _installed(call)
     if not found:
-        there = ", ".join(version for version, _ in _installed(policy, cache, "")) or "none"
-        raise Unavailable(
-            f"no Python {requires or wanted} can be had: installed: {there}; uv said: {_shorten(said)}"
-        )
-    version, path = found[0]
-    prefix = "" if policy.backend == "docker" else _real_python(path)[1]
-    if path.startswith(f"{cache}/pythons/") and policy.backend == "native":
-        path, prefix = path.replace(f"{cache}/pythons", "/python", 1), ""
+        there = ", ".join(dict.fromkeys(version for version, _, _ in _installed(call))) or "none"
+        why = f"no Python {requires or wanted} can be had here; installed: {there}"
+        raise Unavailable(f"{why}; uv said: {_shorten(said)}")
+    version, path, prefix = found[0]
+    if call.policy.backend == "native" and path.startswith(f"{call.cache}/pythons/"):
+        path, prefix = path.replace(f"{call.cache}/pythons", "/python", 1), ""
     prefix = "" if prefix.startswith(("/usr", "/nix/store", "/gnu/store")) else prefix
-    note = f"ran on Python {version}" if not f"{version}.".startswith(f"{wanted}.") else ""
-    note += f", as the script requires {requires}" if note and requires else ""
-    note += (
-        f" ({wanted} is not installed and could not be downloaded)"
-        if note and not requires
-        else ""
-    )
-    chosen = Interpreter(path, version, prefix, note)
-    _interpreters[policy, requires or ""] = chosen
-    return chosen
+    why = f"the script requires {requires}" if requires else f"{wanted} could not be had"
+    note = "" if f"{version}.".startswith(f"{wanted}.") else f"Python {version} was used: {why}"
+    _interpreters[call.policy, requires] = Interpreter(path, version, prefix, note)
+    return _interpreters[call.policy, requires]
 
 
 @contextlib.contextmanager
@@ -1476,153 +1396,130 @@ def _locked(path: Path, cancel: int | None) -> Iterator[None]:
     """Hold a lock that also keeps other servers out; it goes with the process that holds it."""
     with open(path, "a") as file:
         while True:
-            try:
+            with contextlib.suppress(OSError):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
-            except OSError:
-                if _ready([cancel], 0.05):
-                    raise SandboxError("cancelled while another run installs the same") from None
+            if _ready([cancel], 0.05):
+                raise SandboxError("cancelled while another run installs the same")
         yield
 
 
+def _write(path: Path, text: str) -> None:
+    """Write a private file at once or not at all, whoever else does."""
+    new = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    new.touch(0o600)
+    new.write_text(text)
+    os.rename(new, path)
+
+
 def _shorten(text: str) -> str:
-    """Return what helps of uv's words: no drawing, no stub path, first and last lines."""
+    """Return what helps of uv's words: no drawing, first and last lines."""
     lines = [re.sub(r"^[\s\u2500-\u257f\u00d7]+", "", line) for line in text.splitlines()]
     lines = [
-        line for line in lines if line and not re.match(r"Using|Resolved|Prepared|Warning", line)
+        line for line in lines if line and not re.match(r"Using|Resolved|Prepared|warning", line)
     ]
-    lines = lines if len(lines) < 14 else [*lines[:4], "...", *lines[-8:]]
-    return " ".join(lines)[:1500] or "nothing"
+    return (
+        " ".join(lines if len(lines) < 14 else [*lines[:4], "...", *lines[-8:]])[:1500]
+        or "nothing"
+    )
 
 
-_NETWORK_DOWN = "(?i)dns|error sending request|connect|timed out|network|tcp"
+_NETWORK_DOWN = (
+    "(?i)dns error|error sending request|could not connect|timed out|network|tcp connect"
+)
 _NO_WHEEL = r"no usable wheels|--no-build|[Bb]uilding source distributions"
 
 
 def prepare(
-    policy: Policy,
-    python: Interpreter,
-    requirements: tuple[str, ...],
-    newer: str = "",
-    say: Say = print,
-    cancel: int | None = None,
+    call: Call, python: Interpreter, requirements: tuple[str, ...], newer: str = ""
 ) -> Environment:
     """Return an environment with the requirements, from the cache or installed by uv.
 
     Raises InvalidScript with the resolver's words, Unavailable if the network or the time fails.
     The key is what makes an environment; anything unpinned is looked up anew every week.
     """
-    cache, began = cache_dir(policy.backend), time.monotonic()
-    salt = _salt(cache)
-    pinned = all(re.search("===?[^*]*$|@", r) for r in requirements)
+    began, salt = time.monotonic(), call.cache / "used/salt"  # scripts cannot guess a key
+    if not salt.exists():
+        _write(salt, secrets.token_hex(16))
+    pinned = all(re.search(r"===?[^*]*$|@", r) for r in requirements)
     index = [(k, v) for k, v in uv_environment("").items() if "INDEX" in k or "LINKS" in k]
-    week = "" if pinned else time.strftime("%G-%V")
-    parts = [
-        salt,
-        python.path,
-        python.version,
-        policy.docker_image,
-        sorted(requirements),
-        newer,
-        index,
-        week,
-    ]
+    parts = [salt.read_text(), python.path, python.version, call.policy.docker_image, newer, index]
+    parts += [sorted(requirements), "" if pinned else time.strftime("%G-%V")]
     key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
-    inside = f"{cache}/store" if policy.backend == "none" else "/pysbx"
-    record, path = cache / "used" / key, f"{inside}/envs/{key}/bin/python"
-    there = policy.backend == "docker" or (cache / "store/envs" / key).exists()
-    with contextlib.suppress(OSError, ValueError):
-        if there and (packages := json.loads(record.read_text())) is not None:
-            os.utime(record)
-            return Environment(path, tuple(packages))
-    with _locked(cache / "used" / f"{key}.lock", cancel):
-        if not (
-            policy.backend != "docker"
-            and record.exists()
-            and (cache / "store/envs" / key).exists()
-        ):
-            say("resolving and installing")
-            _install(policy, cache, python, key, requirements, newer, pinned, say, cancel)
+    record, path = call.cache / "used" / key, f"{call.inside}/envs/{key}/bin/python"
+    made = call.cache / "store/envs" / key
+
+    def known() -> Environment | None:
+        with contextlib.suppress(OSError, ValueError):
+            if call.policy.backend == "docker" or made.exists():
+                os.utime(record)
+                return Environment(path, tuple(json.loads(record.read_text())))
+        return None
+
+    if environment := known():
+        return environment
+    with _locked(call.cache / "used" / f"{key}.lock", call.cancel):
+        if not known():
+            names = _install(call, python, key, requirements, newer, pinned)
+            _write(record, json.dumps(names))
     return Environment(path, tuple(json.loads(record.read_text())), time.monotonic() - began)
 
 
-def _salt(cache: Path) -> str:
-    """Return a secret of this cache: the names of environments cannot be guessed by scripts."""
-    path = cache / "used/salt"
-    if not path.exists():
-        new = path.with_suffix(f".{secrets.token_hex(4)}")
-        new.touch(0o600)
-        new.write_text(secrets.token_hex(16))
-        with contextlib.suppress(FileExistsError):
-            os.link(new, path)
-        new.unlink()
-    return path.read_text()
-
-
-def _stub(requirements: tuple[str, ...]) -> bytes:
+def _stub(requirements: Iterable[str]) -> bytes:
     """Return a script of metadata alone; JSON strings of printable ASCII are TOML strings."""
     listed = json.dumps([r.strip() for r in requirements])
     return f"# /// script\n# dependencies = {listed}\n# ///\n".encode() if requirements else b"\n"
 
 
 def _install(
-    policy: Policy,
-    cache: Path,
+    call: Call,
     python: Interpreter,
     key: str,
     requirements: tuple[str, ...],
     newer: str,
     pinned: bool,
-    say: Say,
-    cancel: int | None,
-) -> None:
+) -> list[str]:
     """Make an environment: offline or online first, the other next, from source last."""
+    if not requirements and call.policy.backend != "docker":  # no need of uv, nor of the network
+        fresh = call.cache / "store/envs" / f"new-{secrets.token_hex(8)}"
+        (fresh / "bin").mkdir(parents=True)
+        (fresh / "bin/python").symlink_to(python.path)
+        (fresh / "pyvenv.cfg").write_text(f"home = {os.path.dirname(python.path)}\n")
+        os.rename(fresh, call.cache / "store/envs" / key)
+        return []
+    call.say("resolving and installing")
+    options = ["--exclude-newer", newer] if newer else []
     tries = ["offline", "online"] if pinned else ["online", "offline"]
-    private = any(
-        "@" in v or "PASSWORD" in k for k, v in uv_environment("").items() if k.startswith("UV_")
+    secret = any(
+        "@" in v or "PASSWORD" in k for k, v in uv_environment("").items() if k[:3] == "UV_"
     )
-    first_words = ""
+    build = call.policy.build and call.policy.backend != "docker" and not secret
+    words = ""
     while tries:
         how = tries.pop(0)
-        seen, fresh = _try_install(
-            policy, cache, python, key, requirements, newer, how, say, cancel
-        )
-        words = seen.err.text(8000)
-        first_words = first_words or ("" if how == "offline" else words)
-        if seen.why == "timeout":
-            raise Unavailable(
-                f"installing took longer than --install-timeout {policy.install_timeout:g} s"
+        seen, fresh = _try_install(call, python, key, requirements, how, options)
+        if seen.why != "exited":
+            limit = (
+                f"installing took longer than --install-timeout {call.policy.install_timeout:g} s"
             )
-        if seen.why == "cancelled":
-            raise SandboxError("cancelled while installing")
+            raise Unavailable(limit if seen.why == "timeout" else "cancelled while installing")
         if seen.code == 0:
-            if policy.backend != "docker":
-                with contextlib.suppress(FileExistsError, OSError):
-                    os.rename(fresh, cache / "store/envs" / key)
-            names = [
-                line.removesuffix(".dist-info").replace("-", "==", 1)
-                for line in seen.out.text(1 << 20).split()
-            ]
-            new = cache / "used" / f"{key}.{secrets.token_hex(4)}"
-            new.write_text(json.dumps(sorted(names)))
-            os.rename(new, cache / "used" / key)
-            return
-        if how == "online" and tries and not re.search(_NETWORK_DOWN, words):
+            if call.policy.backend != "docker":
+                os.rename(fresh, call.cache / "store/envs" / key)
+            names = [n.removesuffix(".dist-info") for n in seen.out.show(1 << 20).decode().split()]
+            return sorted(name.replace("-", "==", 1) for name in names)
+        words = (
+            words if how == "offline" and words else seen.err.show(8000).decode(errors="replace")
+        )
+        if how == "online" and not re.search(_NETWORK_DOWN, words):
             tries = []
-        if (
-            how != "source"
-            and re.search(_NO_WHEEL, words)
-            and policy.build
-            and policy.backend != "docker"
-            and not private
-        ):
+        if re.search(_NO_WHEEL, words) and build and how != "source":
             tries = ["source"]
-            say("building from source")
-    words = first_words or words
-    if re.search(_NETWORK_DOWN, words) and not re.search("unsatisfiable|No solution", words):
+            call.say("building from source")
+    if re.search(_NETWORK_DOWN, words) and "unsatisfiable" not in words:
         raise Unavailable(f"the package index cannot be reached: {_shorten(words)}")
     hint = (
-        "; there is no wheel for this Python: choose another version"
+        " (there is no wheel for this Python: name another version)"
         if re.search(_NO_WHEEL, words)
         else ""
     )
@@ -1630,116 +1527,106 @@ def _install(
 
 
 def _try_install(
-    policy: Policy,
-    cache: Path,
+    call: Call,
     python: Interpreter,
     key: str,
     requirements: tuple[str, ...],
-    newer: str,
     how: str,
-    say: Say,
-    cancel: int | None,
+    options: list[str],
 ) -> tuple[Captured, Path]:
-    fresh = cache / "store/envs" / f"new-{secrets.token_hex(8)}"
-    inside = f"{cache}/store" if policy.backend == "none" else "/pysbx"
-    options = {
+    fresh, part = call.cache / "store/envs" / f"new-{secrets.token_hex(8)}", ""
+    final = f"{call.inside}/envs/{key}" if call.policy.backend == "docker" else ""
+    more = {
         "source": ["--link-mode", "copy", "--cache-dir", "/tmp/cache"],
-        "offline": ["--no-build", "--offline"],
+        "online": ["--no-build"],
     }
-    words = [
-        _uv_inside(policy),
-        f"{inside}/envs/{fresh.name}",
-        f"{inside}/envs/{key}" * (policy.backend == "docker"),
-    ]
-    words += [*options.get(how, ["--no-build"]), *(["--exclude-newer", newer] if newer else [])]
-    part = ""
-    if how == "source" and policy.backend == "native":
+    words = [*more.get(how, ["--no-build", "--offline"]), *options]
+    if how == "source" and call.policy.backend == "native":  # nothing else can be written
         part = f"/envs/{fresh.name}"
         fresh.mkdir()
-        os.chown(fresh, _sandbox_uid(), _sandbox_uid())
-    sandbox = Sandbox(_tool_spec(policy, cache, PREPARE, *words, part=part), cancel)
-    try:
-        echo = lambda _, data: say("installing") if b"Resolved" in data else None
-        return run_capped(
-            sandbox,
-            python.path,
-            _stub(requirements),
-            policy.install_timeout,
-            cancel=cancel,
-            echo=echo,
-        ), fresh
-    finally:
-        sandbox.close()
+        os.chown(fresh, *[SANDBOX_UID if _drop() else -1] * 2)
+    spec = _tool_spec(
+        call, PREPARE, call.uv, f"{call.inside}/envs/{fresh.name}", final, *words, part=part
+    )
+    echo = lambda _, data: call.say("installing") if b"Resolved" in data else None
+    return _tool(
+        call, spec, python.path, _stub(requirements), call.policy.install_timeout, echo
+    ), fresh
 
 
-def _uv_inside(policy: Policy) -> str:
-    return {"native": "/run/uv", "docker": "uv", "none": ""}[policy.backend] or find_uv(policy)
-
-
-def _compile(policy: Policy, python: Interpreter, environment: Environment) -> None:
-    """Byte-compile an environment, with no network and no cache in sight; once."""
+def _compile(call: Call, environment: Environment) -> None:
+    """Byte-compile an environment once, with neither network nor cache; no code of it runs."""
     key = environment.python.split("/")[-3]
-    cache = cache_dir(policy.backend)
-    done = cache / "used" / f"{key}.compiled"
-    if not environment.packages or done.exists():
-        return
-    done.touch()
-    words = environment.python.removesuffix("/bin/python") + "/lib"
-    spec = _tool_spec(policy, cache, COMPILE, words, part=f"/envs/{key}", network=False)
-    sandbox = Sandbox(spec)
-    try:
-        run_capped(sandbox, environment.python, b"", 120.0)
-    finally:
-        sandbox.close()
+    if environment.packages and not (done := call.cache / "used" / f"{key}.compiled").exists():
+        done.touch()
+        words = environment.python.removesuffix("/bin/python") + "/lib"
+        spec = _tool_spec(call, COMPILE, words, part=f"/envs/{key}", network=False)
+        _tool(call, spec, environment.python, b"", 120.0)
+
+
+def _evict(call: Call) -> None:
+    """Keep the cache below its limit: the environments that were not used for longest go first."""
+    used, store = call.cache / "used", call.cache / "store"
+    records = sorted(
+        (p for p in used.iterdir() if len(p.name) == 32), key=lambda p: p.stat().st_mtime
+    )
+    size = sum(
+        os.lstat(os.path.join(d, f)).st_blocks << 9
+        for d, _, fs in os.walk(store / "cache")
+        for f in fs
+    )
+    idle = [r for r in records if time.time() - r.stat().st_mtime > 3600]
+    for record in (
+        idle[: len(records)] if size > call.policy.cache_size * MB else records[:-MAX_ENVIRONMENTS]
+    ):
+        for name in (record, used / f"{record.name}.compiled", used / f"{record.name}.lock"):
+            name.unlink(missing_ok=True)
+        shutil.rmtree(store / "envs" / record.name, ignore_errors=True)
+    if size > call.policy.cache_size * MB:
+        shutil.rmtree(store / "cache", ignore_errors=True)
 
 
 # ---- the public calls
 
 
-def _mount(text: str) -> tuple[str, str, bool]:
+def _mount(text: str) -> Bind:
     """Return the bind of a --mount; raise Unavailable for what must not be shown to scripts."""
-    path, writable = os.path.abspath(text.removesuffix(":rw")), text.endswith(":rw")
+    path, home = os.path.realpath(text.removesuffix(":rw")), os.path.expanduser("~")
     if not os.path.exists(path):
         raise Unavailable(f"--mount {path}: there is no such file or directory")
-    own = os.path.expanduser("~")
-    if path in ("/", own, os.path.dirname(own)) or stat.S_ISSOCK(os.stat(path).st_mode):
+    if path in ("/", "/home", home) or stat.S_ISSOCK(os.stat(path).st_mode):
         raise Unavailable(
-            f"--mount {path} would show too much (a home directory, / or a socket): name a directory below"
+            f"--mount {path} shows a home directory, / or a socket: name a directory below"
         )
-    if "pysbx" in path.split("/") or path.split("/")[1] in "proc sys dev etc usr run".split():
+    if "/pysbx/" in f"{path}/" or re.match(
+        "/(?:proc|sys|dev|etc|usr|run|python|work)(?:/|$)", path
+    ):
         raise Unavailable(f"--mount {path}: this part of the system is not mounted for scripts")
-    return path, path, writable
+    return path, path, text.endswith(":rw")
 
 
-def run_spec(policy: Policy, python: Interpreter | None = None) -> Spec:
+def run_spec(policy: Policy, prefix: str = "") -> Spec:
     """Return the sandbox of a script; the same for all scripts of a policy, whatever they import."""
-    env = dict(pair.split("=", 1) for pair in SCRIPT_ENV.split())
-    binds, files = [_mount(text) for text in policy.mounts], []
+    env, binds, files = dict(SCRIPT_ENV), [_mount(text) for text in policy.mounts], []
+    native, limits = policy.backend == "native", ["", ""]
     if policy.network != "off":
         for name in PROXIES:  # without the credentials in them: --pass-env gives the whole
-            if value := os.environ.get(name):
-                env[name] = re.sub(r"//[^/@]*@", "//", value)
-        env |= (
-            {"SSL_CERT_FILE": CA_FILE, "REQUESTS_CA_BUNDLE": CA_FILE}
-            if policy.backend == "native"
-            else {}
-        )
+            env |= {name: re.sub(r"//[^/@]*@", "//", v) for v in [os.environ.get(name, "")] if v}
+        env |= {"SSL_CERT_FILE": CA_FILE, "REQUESTS_CA_BUNDLE": CA_FILE} if native else {}
     env |= {name: os.environ[name] for name in policy.pass_env if name in os.environ}
-    if policy.backend == "native":
-        cache = cache_dir("native")
+    if native:
+        cache, (ca, files) = cache_dir("native"), _operator_files({"NETRC": "/dev/null"})
         binds += [
+            *ca,
             (f"{cache}/store/envs", "/pysbx/envs", False),
             (f"{cache}/pythons", "/python", False),
         ]
-        more, files = _ca_binds()
-        binds += more
-        binds += [(python.prefix, python.prefix, False)] if python and python.prefix else []
+        binds += [(prefix, prefix, False)] * bool(prefix)
+        limits = [str(max(policy.disk, SHM_MB) * 2048), str(policy.max_processes)]
     elif policy.backend == "docker":
         binds += [(VOLUME, "/pysbx", False)]
-    gate = DOCKER_GATE if policy.backend == "docker" else GATE
-    return Spec(
-        policy, policy.network, tuple(binds), tuple(files), tuple(env.items()), ("-c", gate)
-    )
+    program = ("-c", DOCKER_GATE if policy.backend == "docker" else GATE, "sh", *limits)
+    return Spec(policy, policy.network, tuple(binds), tuple(files), tuple(env.items()), program)
 
 
 _spares: dict[Spec, Sandbox] = {}
@@ -1747,32 +1634,14 @@ _settled: dict[Policy, tuple[Policy, str]] = {}
 _lock = threading.Lock()
 
 
-def _sandbox(spec: Spec, cancel: int | None = None) -> Sandbox:
-    """Return the spare of this kind if it is fresh and alive, else a new sandbox."""
+def _keep_spare(spec: Spec) -> None:
+    """Start a sandbox ahead of time, and end the one that waited before."""
+    sandbox = Sandbox(spec)
     with _lock:
-        spare = _spares.pop(spec, None)
-    if spare and spare.process.poll() is None and time.monotonic() - spare.born < SPARE_AGE:
-        return spare
-    if spare:
-        spare.close()
-    return Sandbox(spec, cancel)
-
-
-def keep_spare(policy: Policy, python: Interpreter | None = None) -> None:
-    """Start one sandbox ahead of time for the next run of this policy; errors are that run's."""
-    spec = run_spec(policy, python)
-    with _lock:
-        old = [_spares.pop(s) for s in list(_spares) if s != spec]
-        there = spec in _spares
-    for sandbox in old:
-        sandbox.close()
-    if not there and policy.backend != "none":
-        with contextlib.suppress(SandboxError, OSError):
-            sandbox = Sandbox(spec)
-            with _lock:
-                unneeded = _spares.setdefault(spec, sandbox) is not sandbox
-            if unneeded:
-                sandbox.close()
+        old = [_spares.pop(s) for s in list(_spares)]
+        _spares[spec] = sandbox
+    for unused in old:
+        unused.close()
 
 
 def end_spares() -> None:
@@ -1783,6 +1652,18 @@ def end_spares() -> None:
         sandbox.close()
 
 
+def _sandbox(spec: Spec, cancel: int | None) -> Sandbox:
+    """Return the spare of this kind if it is fresh and alive, else a new sandbox."""
+    with _lock:
+        spare = _spares.pop(spec, None)
+    if spare and spare.process.poll() is None and time.monotonic() - spare.born < SPARE_AGE:
+        spare.cancel = cancel
+        return spare
+    if spare:
+        spare.close()
+    return Sandbox(spec, cancel)
+
+
 def settle(policy: Policy, say: Say = lambda text: None) -> tuple[Policy, str]:
     """Return the policy with a backend that works here, and a warning if it is not the one asked for.
 
@@ -1790,38 +1671,29 @@ def settle(policy: Policy, say: Say = lambda text: None) -> tuple[Policy, str]:
     """
     if policy in _settled:
         return _settled[policy]
-    problems = []
+    problems: list[str] = []
     order: list[Backend] = ["native", "docker", "none"]
     first = "docker" if policy.backend == "native" and sys.platform != "linux" else policy.backend
     for backend in order[order.index(first) :]:
         candidate = replace(policy, backend=backend)
-        if backend == "none" and problems and policy.require_sandbox:
-            break
         try:
             if backend == "docker":
                 _docker_ready(candidate, say)
             if backend != "none":
-                keep_spare_or_raise(candidate)
+                _keep_spare(run_spec(candidate))
+            elif problems and policy.require_sandbox:
+                break
         except Unavailable as error:
             problems.append(f"{backend}: {error}")
             continue
-        warning = f"{backend} is used in its place; " if problems and backend != "none" else ""
-        warning = (
-            "the script runs WITHOUT A SANDBOX; " if problems and backend == "none" else warning
+        how = (
+            "the script runs WITHOUT A SANDBOX"
+            if backend == "none"
+            else f"{backend} is used instead"
         )
-        _settled[policy] = candidate, warning + "; ".join(problems)
+        _settled[policy] = candidate, f"{how}; {'; '.join(problems)}" if problems else ""
         return _settled[policy]
     raise Unavailable("no sandbox works here and one is required: " + "; ".join(problems))
-
-
-def keep_spare_or_raise(policy: Policy) -> None:
-    spec = run_spec(policy)
-    sandbox = Sandbox(spec)
-    with _lock:
-        old = _spares.pop(spec, None)
-        _spares[spec] = sandbox
-    if old:
-        old.close()
 
 
 def _docker_ready(policy: Policy, say: Say) -> None:
@@ -1829,36 +1701,47 @@ def _docker_ready(policy: Policy, say: Say) -> None:
     docker, image = policy.docker_path, policy.docker_image
     if not shutil.which(docker):
         raise Unavailable(f"{docker} was not found: install docker, or name it with --docker-path")
-    code, said, words = _ask([docker, "info", "--format", "{{json .}}"], dict(os.environ), 20)
-    if code or "errors during connect" in words:
+    code, said, words = _ask([docker, "info", "--format", "{{json .}}"], wait=20)
+    if code or "errors during connect" in words or "Cannot connect" in said + words:
         raise Unavailable(
-            f"the docker engine cannot be reached: start it, or set DOCKER_HOST ({words.strip()[-200:]})"
+            f"the engine cannot be reached: start it, or set DOCKER_HOST ({words.strip()[-200:]})"
         )
     if policy.network == "public":
         raise Unavailable(
             "containers cannot be kept from the local network: use --network on or off"
         )
-    info = json.loads(said)
-    if policy.docker_runtime and policy.docker_runtime not in info.get("Runtimes", {}):
+    runtimes = json.loads(said).get("Runtimes") or {}
+    if policy.docker_runtime and policy.docker_runtime not in runtimes:
         raise Unavailable(
-            f"this engine has no runtime {policy.docker_runtime}: it has {', '.join(info.get('Runtimes', {}))}"
+            f"the engine has no runtime {policy.docker_runtime}, but {', '.join(runtimes)}"
         )
-    if _ask([docker, "image", "inspect", image], dict(os.environ))[0]:
+    if _ask([docker, "image", "inspect", image])[0]:
         say(f"pulling the image {image}")
-        code, _, words = _ask([docker, "pull", "-q", image], dict(os.environ), 1800)
+        code, _, words = _ask([docker, "pull", "-q", image], wait=1800)
         if code:
+            advice = f"try '{docker} pull {image}', or give --docker-image"
             raise Unavailable(
-                f"the image {image} cannot be pulled: {words.strip()[-300:]}; try 'docker pull {image}', or give --docker-image"
+                f"the image {image} cannot be pulled: {words.strip()[-300:]}; {advice}"
             )
-    prepare_volume = f"mkdir -p /pysbx/cache /pysbx/envs /pysbx/pythons && chown {NOBODY}:{NOBODY} /pysbx/* && chmod 311 /pysbx/envs"
-    argv = [
-        docker,
-        *"run --rm --pull never --network none --user 0 --cap-drop ALL --cap-add CHOWN --cap-add FOWNER --entrypoint sh --label pysbx=volume".split(),
-    ]
-    argv += ["--mount", f"type=volume,src={VOLUME},dst=/pysbx", image, "-c", prepare_volume]
-    code, _, words = _ask(argv, dict(os.environ), 60)
+    _sweep(docker)
+    command = f"""mkdir -p /pysbx/cache /pysbx/envs /pysbx/pythons;
+        chown {NOBODY}:{NOBODY} /pysbx/*; chmod 311 /pysbx/envs"""
+    argv = f"""run --rm --pull never --network none --user 0 --cap-drop ALL --cap-add CHOWN
+        --cap-add FOWNER --entrypoint sh --mount type=volume,src={VOLUME},dst=/pysbx {image} -c"""
+    code, _, words = _ask([docker, *argv.split(), command])
     if code:
-        raise Unavailable(f"the volume {VOLUME} cannot be prepared: {words.strip()[-300:]}")
+        raise Unavailable(f"a container cannot be started: {words.strip()[-300:]}")
+
+
+def _sweep(docker: str) -> None:
+    """Remove the containers of servers of this host that are dead."""
+    listed = _ask(
+        [docker, "ps", "-a", "--filter", "label=pysbx", "--format", '{{.ID}} {{.Label "pysbx"}}']
+    )
+    for container, _, server in (line.partition(" ") for line in listed[1].splitlines()):
+        node, pid, started = (server.split(":") + ["", "0"])[:3]
+        if node == platform.node() and pid.isdigit() and _start_time(int(pid)) != started:
+            _ask([docker, "rm", "-f", container])
 
 
 def _read(script: str, dependencies: Iterable[str]) -> tuple[bytes, Metadata, tuple[str, ...]]:
@@ -1875,6 +1758,9 @@ def _read(script: str, dependencies: Iterable[str]) -> tuple[bytes, Metadata, tu
             f"{len(wanted)} dependencies are too many, the limit is {MAX_REQUIREMENTS}"
         )
     return source, metadata, wanted
+
+
+_last: dict[Policy, tuple[Call, Interpreter, Environment]] = {}
 
 
 def run(
@@ -1895,29 +1781,31 @@ def run(
     """
     say = progress or (lambda text: None)
     source, metadata, requirements = _read(script, dependencies)
-    policy, warning = settle(policy, say)
-    python = choose_python(policy, metadata.requires_python, say)
-    environment = prepare(policy, python, requirements, metadata.exclude_newer, say, cancel)
-    _last[:] = [(policy, python, environment)]
-    sandbox, keep = _sandbox(run_spec(policy, python), cancel), policy.max_output_bytes // 2
+    settled, warning = settle(policy, say)
+    call = Call(settled, say, cancel)
+    python = choose_python(call, metadata.requires_python)
+    environment = prepare(call, python, requirements, metadata.exclude_newer)
+    _last[policy] = call, python, environment
+    sandbox, total = _sandbox(run_spec(settled, python.prefix), cancel), policy.max_output_bytes
     try:
         say("running")
-        seen = run_capped(
-            sandbox, environment.python, source, timeout, keep=keep, cancel=cancel, echo=echo
-        )
-        notes = [*metadata.warnings, python.note, f"warning: {warning}" if warning else ""]
+        seen = run_capped(sandbox, environment.python, source, timeout, total // 2, echo)
+        notes = [*metadata.warnings, python.note, warning and f"warning: {warning}"]
         files = sandbox.files(notes)
     finally:
-        sandbox.close()
-    out, err = seen.budgets(policy.max_output_bytes)
-    for number, stream, budget in ((0, seen.out, out), (1, seen.err, err)) if echo else ():
-        echo(number, stream.rest(budget, len(stream.head) if policy.backend != "docker" else 0))
+        _CLOSER.submit(sandbox.close) if sandbox.backend == "docker" else sandbox.close()
+    err = min(seen.err.total, max(total // 2, total - seen.out.total))
+    for number, stream, budget in ((0, seen.out, total - err), (1, seen.err, err)) if echo else ():
+        echo(number, stream.show(budget, 0 if sandbox.backend == "docker" else len(stream.head)))
+    out, errors = (
+        b.decode(errors="replace") for b in (seen.out.show(total - err), seen.err.show(err))
+    )
     return Result(
         seen.why,
         seen.code,
         seen.limit,
-        seen.out.text(out),
-        seen.err.text(err),
+        out,
+        errors,
         seen.out.total,
         seen.err.total,
         seen.seconds,
@@ -1930,69 +1818,65 @@ def run(
     )
 
 
+_CLOSER = ThreadPoolExecutor(4, thread_name_prefix="pysbx-closer")
+
+
+def after_run(policy: Policy, *, spare: bool = True) -> None:
+    """Off the path of a run: keep a sandbox for the next, compile what the last one installed."""
+    if policy in _last:
+        call, python, environment = _last.pop(policy)
+        with contextlib.suppress(SandboxError, OSError):
+            if spare and call.policy.backend != "none":
+                _keep_spare(run_spec(call.policy, python.prefix))
+            quiet = replace(call, say=lambda text: None, cancel=None)
+            _compile(quiet, environment)
+            if environment.seconds:
+                _evict(quiet)
+
+
 def validate(
     script: str,
     *,
     dependencies: Iterable[str] = (),
     policy: Policy = Policy(),
     cancel: int | None = None,
+    progress: Say | None = None,
 ) -> Report:
     """Check a script without running it: metadata, syntax under the Python it would get, versions.
 
     Raises InvalidScript for unusable metadata, Unavailable if it cannot be checked here.
     """
     source, metadata, requirements = _read(script, dependencies)
-    policy, warning = settle(policy)
-    python = choose_python(policy, metadata.requires_python, lambda text: None)
-    bare = prepare(policy, python, (), "", lambda text: None, cancel)
+    settled, warning = settle(policy)
+    call = Call(settled, progress or (lambda text: None), cancel)
+    python = choose_python(call, metadata.requires_python)
     checker = f"compile({source!r}, 'script.py', 'exec', dont_inherit=True)".encode()
-    sandbox, problems = _sandbox(run_spec(policy, python), cancel), []
-    try:
-        seen = run_capped(sandbox, bare.python, checker, 60.0, cancel=cancel)
-    finally:
-        sandbox.close()
+    spec = run_spec(settled, python.prefix)
+    seen = _tool(call, spec, prepare(call, python, ()).python, checker, 60.0)
+    said, problems, packages = seen.err.show(4000).decode(errors="replace"), [], []
     if seen.code:
         problems.append(
-            '  File "script.py"' + seen.err.text(4000).rpartition('  File "script.py"')[2]
+            "it does not compile:\n" + said[max(0, said.rfind('  File "script.py"')) :]
         )
-    packages: list[str] = []
     if requirements:
-        options = [
-            "--no-build",
-            *(["--exclude-newer", newer] if (newer := metadata.exclude_newer) else []),
-        ]
-        spec = _tool_spec(policy, cache_dir(policy.backend), RESOLVE, _uv_inside(policy), *options)
-        sandbox = Sandbox(spec, cancel)
-        try:
-            seen = run_capped(
-                sandbox, python.path, _stub(requirements), policy.install_timeout, cancel=cancel
-            )
-        finally:
-            sandbox.close()
-        packages = seen.out.text(1 << 20).split("\n")
-        problems += (
-            [f"the dependencies cannot be resolved: {_shorten(seen.err.text(8000))}"]
-            if seen.code
-            else []
-        )
-    warnings = (*metadata.warnings, python.note, warning)
-    return Report(
-        python.version,
-        tuple(p for p in packages if "==" in p),
-        tuple(filter(None, warnings)),
-        tuple(problems),
-    )
+        newer = ["--exclude-newer", metadata.exclude_newer] if metadata.exclude_newer else []
+        spec = _tool_spec(call, RESOLVE, call.uv, "--no-build", *newer)
+        seen = _tool(call, spec, python.path, _stub(requirements), settled.install_timeout)
+        packages = [p for p in seen.out.show(1 << 20).decode().splitlines() if "==" in p]
+        said = _shorten(seen.err.show(8000).decode(errors="replace"))
+        problems += [f"the dependencies cannot be resolved: {said}"] if seen.code else []
+    warnings = filter(None, (*metadata.warnings, python.note, warning))
+    return Report(python.version, tuple(packages), tuple(warnings), tuple(problems))
 
 
 LOOK = r"""import json, os, socket
 fields = dict(line.split(":\t", 1) for line in open("/proc/self/status") if ":\t" in line)
 places = "/ /usr /etc /proc/sys/kernel/core_pattern /dev /pysbx /python".split()
 print(json.dumps({
-    "capabilities": fields["CapEff"].strip() + fields["CapBnd"].strip(),
-    "new privileges": fields["NoNewPrivs"].strip(), "seccomp": fields["Seccomp"].strip(),
-    "root": os.stat("/usr").st_uid == os.getuid(),
+    "caps": int(fields["CapEff"] , 16) | int(fields["CapBnd"], 16),
+    "locked": fields["NoNewPrivs"].strip() == "1", "filtered": fields["Seccomp"].strip() == "2",
+    "root": os.stat("/usr").st_uid == os.getuid(), "interfaces": [n for _, n in socket.if_nameindex()],
     "writable": [place for place in places if os.access(place, os.W_OK)],
-    "interfaces": [name for _, name in socket.if_nameindex()],
     "processes": len([p for p in os.listdir("/proc") if p.isdigit()]),
 }))"""
 
@@ -2008,97 +1892,78 @@ def check(policy: Policy = Policy()) -> list[Finding]:
         otherwise: str = "",
         bad: Literal["CAUTION", "FAIL"] = "FAIL",
     ) -> None:
-        found.append(Finding("PASS" if good else bad, subject, text if good else otherwise))
+        found.append(
+            Finding("PASS" if good else bad, subject, text if good else otherwise or text)
+        )
 
     try:
         uv = find_uv(policy)
         add(True, "uv", f"{uv}, {_ask([uv, '--version'])[1].strip()}")
         settled, warning = settle(policy)
-        add(
-            settled.backend != "none",
-            "backend",
-            settled.backend,
-            warning or "none: WITHOUT A SANDBOX, as asked for",
-        )
-        if warning and settled.backend != "none":
-            add(False, "backend", "", warning, "CAUTION")
-        python = choose_python(settled, None, lambda text: None)
-        add(not python.note, "python", f"{python.version} ({python.path})", python.note, "CAUTION")
-        result = run(LOOK, policy=policy, timeout=30)
+        call = Call(settled)
+        add(settled.backend == policy.backend, "backend", settled.backend, warning)
+        python = choose_python(call, None)
+        add(not python.note, "python", f"{python.version}, {python.path}", python.note, "CAUTION")
+        result = run(LOOK, policy=policy)
         seen = json.loads(result.stdout)
     except (SandboxError, ValueError) as error:
-        add(False, "sandbox", "", str(error))
+        add(False, "sandbox", str(error))
         return found
-    sandboxed = settled.backend != "none"
-    add(not int(seen["capabilities"], 16), "capabilities", "none", "the script holds some")
-    add(seen["new privileges"] == "1", "privileges", "cannot be gained", "setuid programs work")
-    add(seen["seccomp"] == "2", "system calls", "filtered", "not filtered")
-    add(
-        not seen["root"] or settled.backend == "docker",
-        "user",
-        "not root on the host",
-        "root on the host",
-    )
+    add(seen["caps"] == 0, "capabilities", "none", "scripts hold some: they run without a sandbox")
+    add(seen["locked"], "privileges", "cannot be gained", "setuid programs work")
+    add(seen["filtered"], "system calls", "filtered", "not filtered")
+    add(not seen["root"], "user", "not root on the host", "root on the host", "CAUTION")
     add(
         not seen["writable"],
         "system",
         "read-only",
-        f"can be written: {', '.join(seen['writable'])}",
+        f"can be written: {' '.join(seen['writable'])}",
     )
-    add(seen["processes"] < 10, "processes", "of others are not seen", "of the host are seen")
+    add(seen["processes"] < 10, "processes", "only its own are seen", "those of the host are seen")
     add(
-        policy.network == "off" or not sandboxed or seen["interfaces"] != ["lo"],
+        policy.network != "off" or seen["interfaces"] == ["lo"],
         "network",
         policy.network,
+        "not closed",
     )
+    reach = "scripts reach what this machine reaches, its loopback too; --network off closes it"
     if policy.network == "on":
-        add(
-            False,
-            "network",
-            "",
-            "scripts reach what this machine reaches; --network off closes it",
-            "CAUTION",
-        )
+        add(False, "network", reach, reach, "CAUTION")
+    grouped = "rlimits" not in result.isolation and settled.backend != "none"
     add(
-        "cgroup" in result.isolation or "engine" in result.isolation,
+        grouped,
         "limits",
         result.isolation,
-        result.isolation + "; no cgroup can be made here",
+        f"{result.isolation}: no cgroup can be made",
         "CAUTION",
     )
-    cache = cache_dir(settled.backend)
-    environments = sum(1 for p in (cache / "used").iterdir() if len(p.name) == 32)
-    add(True, "cache", f"{cache}, {environments} environments, at most {policy.cache_size} MB")
+    environments = sum(len(p.name) == 32 for p in (call.cache / "used").iterdir())
+    add(
+        True, "cache", f"{call.cache}, {environments} environments, at most {policy.cache_size} MB"
+    )
     return found
-
-
-_last: list[tuple[Policy, Interpreter, Environment]] = []
-
-
-def after_run(policy: Policy, *, spare: bool = True) -> None:
-    """Off the path of a run: compile what the last one installed, keep a sandbox for the next."""
-    for settled, python, environment in [_last.pop()] if _last else []:
-        with contextlib.suppress(SandboxError):
-            if spare:
-                keep_spare(settled, python)
-            _compile(settled, python, environment)
 
 
 def main() -> int:
     """Run the script named on the command line with the default policy."""
-    if len(sys.argv) != 2:
-        print("usage: python pysbx_sandbox.py SCRIPT", file=sys.stderr)
-        return 125
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         result = run(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    except IndexError:
+        print("usage: python pysbx_sandbox.py SCRIPT", file=sys.stderr)
     except (SandboxError, OSError, UnicodeError) as error:
         print(f"pysbx: {error}", file=sys.stderr)
-        return 125
-    sys.stdout.write(result.stdout)
-    sys.stderr.write(result.stderr)
-    for note in result.notes:
-        print(f"pysbx: {note}", file=sys.stderr)
-    return result.exit_code
+    else:
+        print(result.stdout, end="")
+        print(
+            result.stderr,
+            *(f"pysbx: {note}\n" for note in result.notes),
+            sep="",
+            end="",
+            file=sys.stderr,
+        )
+        return 124 if result.status == "timeout" else result.exit_code
+    return 125
 
 
 if __name__ == "__main__":
