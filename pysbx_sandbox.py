@@ -106,13 +106,13 @@ read -r limit length word python <&3 || exit 0
 head -c "$length" <&3 >script.py
 (read -r _ <&3; kill -9 -1) & (sleep "$limit"; kill -9 -1) &
 (exec 3<&-; PATH="${python%/*}:$PATH"; exec "$python" "$PWD/script.py" </dev/null); code=$?
-kill -9 -1 2>/dev/null
+exec 4>&2 2>/dev/null; kill -9 -1
 left=0; for f in * .[!.]*; do [ -e "$f" ] && [ "$f" != script.py ] && left=1; done
 count() { while read -r name n; do [ "$name" = "$1" ] && echo "$n"; done; }
 memory=$(cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control | count oom_kill)
 processes=$(cat /sys/fs/cgroup/pids.events /sys/fs/cgroup/pids/pids.events | count max)
 full=$(df -P . /tmp | while read -r _ _ _ n _; do [ "$n" = 0 ] && echo 1; done)
-for stream in 1 2; do printf '\0%s %s %s %s %s %s\n' "$word" $code $left "${memory:-0}" \
+for stream in 1 4; do printf '\0%s %s %s %s %s %s\n' "$word" $code $left "${memory:-0}" \
 "${processes:-0}" "${full:-0}" >&$stream; done; read -r _ <&3"""
 # One environment, from nothing: uv gets a stub with the requirements, never the script.
 # stdin: the interpreter, then the stub. Arguments: uv, environment, its final name, uv's options.
@@ -705,14 +705,14 @@ def uv_environment(cache: object) -> dict[str, str]:
 
 
 def _ask(
-    argv: list[str], env: dict[str, str] | None = None, wait: float = 60
+    argv: list[str], env: dict[str, str] | None = None, wait: float = 60, said: bytes = b""
 ) -> tuple[int, str, str]:
     """Run a trusted program (uv, docker, bwrap) in an empty place -> exit code, stdout, stderr."""
     env = dict(os.environ) if env is None else env
     try:
         with tempfile.TemporaryDirectory(prefix="pysbx-") as place:
             done = subprocess.run(
-                argv, env=env, cwd=place, stdin=-3, capture_output=True, timeout=wait
+                argv, env=env, cwd=place, input=said, capture_output=True, timeout=wait
             )
     except (OSError, subprocess.TimeoutExpired) as error:
         return 127, "", str(error)
@@ -1285,6 +1285,7 @@ def _tool_spec(
         env |= {"NETRC": "/etc/netrc"}
     elif call.policy.backend == "docker":
         binds = [(VOLUME, "/pysbx", True)]
+        env |= {"SSL_CERT_FILE": "/pysbx/ca.pem"} if "SSL_CERT_FILE" in env else {}
     roomy = replace(
         call.policy, disk=max(call.policy.disk, 4096), memory=max(call.policy.memory, 2048)
     )
@@ -1612,12 +1613,14 @@ def run_spec(policy: Policy, prefix: str = "") -> Spec:
     if policy.network != "off":
         for name in PROXIES:  # without the credentials in them: --pass-env gives the whole
             env |= {name: re.sub(r"//[^/@]*@", "//", v) for v in [os.environ.get(name, "")] if v}
-        env |= {"SSL_CERT_FILE": CA_FILE, "REQUESTS_CA_BUNDLE": CA_FILE} if native else {}
+        own = os.path.isfile(os.environ.get("SSL_CERT_FILE", ""))
+        ca = CA_FILE if native else "/pysbx/ca.pem" if own and policy.backend == "docker" else ""
+        env |= {"SSL_CERT_FILE": ca, "REQUESTS_CA_BUNDLE": ca} if ca else {}
     env |= {name: os.environ[name] for name in policy.pass_env if name in os.environ}
     if native:
-        cache, (ca, files) = cache_dir("native"), _operator_files({"NETRC": "/dev/null"})
+        cache, (shown, files) = cache_dir("native"), _operator_files({"NETRC": "/dev/null"})
         binds += [
-            *ca,
+            *shown,
             (f"{cache}/store/envs", "/pysbx/envs", False),
             (f"{cache}/pythons", "/python", False),
         ]
@@ -1724,11 +1727,13 @@ def _docker_ready(policy: Policy, say: Say) -> None:
                 f"the image {image} cannot be pulled: {words.strip()[-300:]}; {advice}"
             )
     _sweep(docker)
-    command = f"""mkdir -p /pysbx/cache /pysbx/envs /pysbx/pythons;
-        chown {NOBODY}:{NOBODY} /pysbx/*; chmod 311 /pysbx/envs"""
-    argv = f"""run --rm --pull never --network none --user 0 --cap-drop ALL --cap-add CHOWN
+    command = f"""cd /pysbx && mkdir -p cache envs pythons && rm -f ca.pem && cat >ca.pem &&
+        chown {NOBODY}:{NOBODY} cache envs pythons && chmod 311 envs"""
+    ca = os.environ.get("SSL_CERT_FILE", "")
+    bundle = Path(ca).read_bytes() if os.path.isfile(ca) else b""
+    argv = f"""run -i --rm --pull never --network none --user 0 --cap-drop ALL --cap-add CHOWN
         --cap-add FOWNER --entrypoint sh --mount type=volume,src={VOLUME},dst=/pysbx {image} -c"""
-    code, _, words = _ask([docker, *argv.split(), command])
+    code, _, words = _ask([docker, *argv.split(), command], said=bundle)
     if code:
         raise Unavailable(f"a container cannot be started: {words.strip()[-300:]}")
 
