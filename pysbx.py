@@ -12,7 +12,6 @@ import concurrent.futures
 import contextlib
 import functools
 import gc
-import json
 import os
 import re
 import signal
@@ -21,12 +20,13 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Annotated, Literal, NoReturn
+from typing import Annotated, NoReturn
 
 import pysbx_sandbox as sandbox
 from pysbx_sandbox import Policy, Result, SandboxError, __version__
 
 MAX_IMAGES = 500_000  # bytes of images in a result: Claude Desktop takes 1 MB, base64 included
+NOTHING: list[str] = []
 MAX_SHOWN = 4000  # bytes of a text file that is shown
 IMAGES = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}
 WARM = """numpy pandas matplotlib scipy scikit-learn requests httpx beautifulsoup4 lxml pillow
@@ -41,22 +41,40 @@ the time limit starts. Print what you want to see; files left in the working dir
 
 def clean(text: str) -> str:
     """Return text as a terminal would leave it: redrawn lines once, no escapes, no control codes."""
-    text = re.sub(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].*?(?:\x07|\x1b\\|$)|[ -/]*[0-~])", "", text)
+    text = re.sub(
+        r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].*?(?:\x07|\x1b\\|$)|[ -/]*[0-~])", "", text
+    )
     lines = []
     for line in text.split("\n"):
         drawn = [part for part in line.split("\r") if part]
-        lines.append(re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "\N{REPLACEMENT CHARACTER}", drawn[-1]) if drawn else "")
+        lines.append(
+            re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "\N{REPLACEMENT CHARACTER}", drawn[-1])
+            if drawn
+            else ""
+        )
     return "\n".join(lines)
 
 
 # what a script printed, and the next step for an agent
 HINTS = (
-    (r"ModuleNotFoundError: No module named '(?!pip')", "declare missing packages in `dependencies` (the name on PyPI, which is not always the name that is imported)"),
-    (r"No module named '?pip\b|pip: (?:command )?not found|FileNotFoundError.*'pip3?'", "there is no pip in the sandbox: declare packages in the `dependencies` argument"),
+    (
+        r"ModuleNotFoundError: No module named '(?!pip')",
+        "declare missing packages in `dependencies` (the name on PyPI, which is not always the name that is imported)",
+    ),
+    (
+        r"No module named '?pip\b|pip: (?:command )?not found|FileNotFoundError.*'pip3?'",
+        "there is no pip in the sandbox: declare packages in the `dependencies` argument",
+    ),
     (r"SyntaxError[\s\S]*|", ""),
     (r"EOFError: EOF when reading a line", "there is no input: put the values into the script"),
-    (r"Errno 30\]|Read-only file system", "only the working directory, HOME and /tmp can be written"),
-    (r"Temporary failure in name resolution|Network is unreachable|Name or service not known", "{network}"),
+    (
+        r"Errno 30\]|Read-only file system",
+        "only the working directory, HOME and /tmp can be written",
+    ),
+    (
+        r"Temporary failure in name resolution|Network is unreachable|Name or service not known",
+        "{network}",
+    ),
 )
 
 
@@ -66,12 +84,25 @@ def hints(script: str, result: Result) -> list[str]:
     for pattern, hint in HINTS:
         if hint and re.search(pattern, said):
             closed = ", network off" in result.isolation
-            lines.append(hint.format(network="the sandbox has no network" if closed else "the name or the network is not there"))
+            lines.append(
+                hint.format(
+                    network="the sandbox has no network"
+                    if closed
+                    else "the name or the network is not there"
+                )
+            )
     if "SyntaxError" in said and script.lstrip().startswith("```"):
-        lines.append("the script is wrapped in a markdown fence: send bare Python, without the ``` lines")
+        lines.append(
+            "the script is wrapped in a markdown fence: send bare Python, without the ``` lines"
+        )
     if result.limit:
         lines.append(f"the {result.limit} was reached ({result.isolation})")
-    if result.status == "exited" and not result.exit_code and not result.stdout_bytes + result.stderr_bytes and not result.files:
+    if (
+        result.status == "exited"
+        and not result.exit_code
+        and not result.stdout_bytes + result.stderr_bytes
+        and not result.files
+    ):
         lines.append("nothing was printed: print() what you want to see")
     return lines
 
@@ -79,22 +110,36 @@ def hints(script: str, result: Result) -> list[str]:
 def how_it_ended(result: Result) -> str:
     """Return the first line of a result, which is ours before anything the script printed."""
     name = f" ({result.signal})" if result.signal else ""
-    ended = {"exited": f"exit code {result.exit_code}{name}", "timeout": "timed out", "cancelled": "cancelled"}
-    took = f"{result.seconds:.2f} s" + (f", installing {result.install_seconds:.1f} s" if result.install_seconds else "")
+    ended = {
+        "exited": f"exit code {result.exit_code}{name}",
+        "timeout": "timed out",
+        "cancelled": "cancelled",
+    }
+    took = f"{result.seconds:.2f} s" + (
+        f", installing {result.install_seconds:.1f} s" if result.install_seconds else ""
+    )
     return f"{ended[result.status]} after {took}; Python {result.python}; {result.isolation}"
 
 
-def blocks(script: str, result: Result, timeout: float) -> tuple[list[str], list[tuple[str, bytes]]]:
+def blocks(
+    script: str, result: Result, timeout: float
+) -> tuple[list[str], list[tuple[str, bytes]]]:
     """Return a result as (text, images as (format, bytes)); sections carry their length in bytes."""
     lines, images, room = [how_it_ended(result)], [], MAX_IMAGES
     if result.status == "timeout":
-        lines.append(f"hint: the script's own limit of {timeout:g} s ran out; raise timeout_seconds or do less")
-    lines += [f"hint: {hint}" for hint in hints(script, result)] + [f"note: {note}" for note in result.notes]
+        lines.append(
+            f"hint: the script's own limit of {timeout:g} s ran out; raise timeout_seconds or do less"
+        )
+    lines += [f"hint: {hint}" for hint in hints(script, result)] + [
+        f"note: {note}" for note in result.notes
+    ]
     for name, text in (("stdout", clean(result.stdout)), ("stderr", clean(result.stderr))):
         if text:
             lines += [f"--- {name}, {len(text.encode()):,} bytes ---", text.removesuffix("\n")]
     for file in result.files:
-        kind = next((k for magic, k in IMAGES.items() if file.data and file.data.startswith(magic)), "")
+        kind = next(
+            (k for magic, k in IMAGES.items() if file.data and file.data.startswith(magic)), ""
+        )
         what = kind + " image" if kind else "file"
         if kind and file.data and len(file.data) <= room:
             images.append((kind, file.data))
@@ -125,7 +170,7 @@ class Runs:
             reader, writer = os.pipe()
             self.open += 1
             future = self.pool.submit(functools.partial(function, cancel=reader))
-            future.add_done_callback(lambda _: (os.close(reader), os.close(writer), self.closed()))
+            future.add_done_callback(lambda _: self.closed(reader, writer))
             try:
                 return await asyncio.wrap_future(future)
             except asyncio.CancelledError:
@@ -133,8 +178,10 @@ class Runs:
                     os.write(writer, b"x")
                 raise
 
-    def closed(self) -> None:
+    def closed(self, *descriptors: int) -> None:
         self.open -= 1
+        for fd in descriptors:
+            os.close(fd)
 
     def end(self) -> None:
         """Wait until what was cancelled is gone: clients give a server 0.4 s."""
@@ -149,7 +196,7 @@ def create_server(policy: Policy, options: argparse.Namespace, lifespan: object 
     gc.disable()  # while importing: worth 60 ms of 900
     from mcp.server import CacheHint, MCPServer
     from mcp.server.mcpserver import Context
-    from mcp.types import CallToolResult, ImageContent, TextContent, ToolAnnotations
+    from mcp.types import CallToolResult, ContentBlock, ImageContent, TextContent, ToolAnnotations
     from pydantic import Field
 
     gc.enable()
@@ -167,24 +214,50 @@ def create_server(policy: Policy, options: argparse.Namespace, lifespan: object 
                 os._exit(128 + caught[0])  # the SDK's stdin thread cannot be interrupted
 
     server = MCPServer(
-        "pysbx", version=__version__, instructions=INSTRUCTIONS, subscriptions=False, log_level="WARNING",
-        lifespan=living, cache_hints={"tools/list": CacheHint(ttl_ms=3_600_000, scope="public")},
+        "pysbx",
+        version=__version__,
+        instructions=INSTRUCTIONS,
+        subscriptions=False,
+        log_level="WARNING",
+        lifespan=living,
+        cache_hints={"tools/list": CacheHint(ttl_ms=3_600_000, scope="public")},
     )
-    dependencies_field = Field(description="Packages to install, as PEP 508 strings: ['numpy', 'pandas>=2']", json_schema_extra={"maxItems": sandbox.MAX_REQUIREMENTS})
-    Script = Annotated[str, Field(description="Python source, run as a file; may have a PEP 723 block")]
+    dependencies_field = Field(
+        description="Packages to install, as PEP 508 strings: ['numpy', 'pandas>=2']",
+        json_schema_extra={"maxItems": sandbox.MAX_REQUIREMENTS},
+    )
+    Script = Annotated[
+        str, Field(description="Python source, run as a file; may have a PEP 723 block")
+    ]
     Dependencies = Annotated[list[str], dependencies_field]
-    Seconds = Annotated[int, Field(description=f"Limit for the script itself, 1 to {limit}, default {default}", json_schema_extra={"minimum": 1, "maximum": limit})]
-    quiet = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
-    loud = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
+    Seconds = Annotated[
+        int,
+        Field(
+            description=f"Limit for the script itself, 1 to {limit}, default {default}",
+            json_schema_extra={"minimum": 1, "maximum": limit},
+        ),
+    ]
+    quiet = ToolAnnotations(
+        read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+    )
+    loud = ToolAnnotations(
+        read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True
+    )
     meta = {"anthropic/alwaysLoad": True, "anthropic/maxResultSizeChars": 200_000}
 
-    def answer(text: str, *, error: bool = False, images: list[tuple[str, bytes]] | None = None) -> CallToolResult:
-        content: list[TextContent | ImageContent] = [TextContent(text=text)]
+    def answer(
+        text: str, *, error: bool = False, images: list[tuple[str, bytes]] | None = None
+    ) -> CallToolResult:
+        content: list[ContentBlock] = [TextContent(text=text)]
         for kind, data in images or []:
-            content.append(ImageContent(data=base64.b64encode(data).decode(), mime_type=f"image/{kind}"))
+            content.append(
+                ImageContent(data=base64.b64encode(data).decode(), mime_type=f"image/{kind}")
+            )
         return CallToolResult(content=content, is_error=error)
 
-    async def guarded(function: Callable[..., object], ctx: Context, shown: Callable[[object], CallToolResult]) -> CallToolResult:
+    async def guarded(
+        function: Callable[..., object], ctx: Context, shown: Callable[[object], CallToolResult]
+    ) -> CallToolResult:
         loop, began, words = asyncio.get_running_loop(), time.monotonic(), ["starting"]
 
         def tell() -> None:
@@ -209,14 +282,28 @@ def create_server(policy: Policy, options: argparse.Namespace, lifespan: object 
         finally:
             beating.cancel()
 
-    @server.tool(title="Run Python", annotations=loud, meta=meta, structured_output=False, description=f"""\
+    @server.tool(
+        title="Run Python",
+        annotations=loud,
+        meta=meta,
+        structured_output=False,
+        description=f"""\
 Run a Python script in a fresh sandbox and return its exit code, stdout, stderr and files.
 Packages: list them in `dependencies` (names as on PyPI) or in a PEP 723 block in the script; both are installed before the time limit starts.
 The working directory is empty and private: files left in it come back, images as images. plt.show() works. Nothing is kept between calls. There is no stdin.
-Network: {policy.network}. Limits: {policy.memory} MB memory, {policy.disk} MB disk, timeout_seconds 1 to {limit} (default {default}).{" Readable paths of the host: " + ", ".join(policy.mounts) if policy.mounts else ""}""")
-    async def execute_python(script: Script, ctx: Context, dependencies: Dependencies = [], timeout_seconds: Seconds = default) -> CallToolResult:  # noqa: B006
+Network: {policy.network}. Limits: {policy.memory} MB memory, {policy.disk} MB disk, timeout_seconds 1 to {limit} (default {default}).{" Readable paths of the host: " + ", ".join(policy.mounts) if policy.mounts else ""}""",
+    )
+    async def execute_python(
+        script: Script,
+        ctx: Context,
+        dependencies: Dependencies = NOTHING,
+        timeout_seconds: Seconds = default,
+    ) -> CallToolResult:
         if not 1 <= timeout_seconds <= limit:
-            return answer(f"nothing was run: timeout_seconds must be 1 to {limit}, not {timeout_seconds}", error=True)
+            return answer(
+                f"nothing was run: timeout_seconds must be 1 to {limit}, not {timeout_seconds}",
+                error=True,
+            )
 
         def shown(result: object) -> CallToolResult:
             assert isinstance(result, Result)
@@ -225,26 +312,42 @@ Network: {policy.network}. Limits: {policy.memory} MB memory, {policy.disk} MB d
             lines, images = blocks(script, result, timeout_seconds)
             return answer("\n".join(lines), error=result.status != "exited", images=images)
 
-        call = functools.partial(sandbox.run, script, dependencies=dependencies, timeout=timeout_seconds, policy=policy)
+        call = functools.partial(
+            sandbox.run, script, dependencies=dependencies, timeout=timeout_seconds, policy=policy
+        )
         return await guarded(call, ctx, shown)
 
     @server.tool(title="Check a script", annotations=quiet, structured_output=False)
-    async def validate_script(script: Script, ctx: Context, dependencies: Dependencies = []) -> CallToolResult:  # noqa: B006
+    async def validate_script(
+        script: Script, ctx: Context, dependencies: Dependencies = NOTHING
+    ) -> CallToolResult:
         """Check a script without running it: metadata, syntax under the Python it would get, and
         which versions of its dependencies would be installed. Nothing is executed."""
 
         def shown(report: object) -> CallToolResult:
             assert isinstance(report, sandbox.Report)
             first = "problems were found" if report.problems else "the script can run"
-            lines = [f"{first}; Python {report.python}", *report.problems, *(f"note: {w}" for w in report.warnings)]
+            lines = [
+                f"{first}; Python {report.python}",
+                *report.problems,
+                *(f"note: {w}" for w in report.warnings),
+            ]
             return answer("\n".join([*lines, *report.packages]))
 
-        return await guarded(functools.partial(sandbox.validate, script, dependencies=dependencies, policy=policy), ctx, shown)
+        return await guarded(
+            functools.partial(sandbox.validate, script, dependencies=dependencies, policy=policy),
+            ctx,
+            shown,
+        )
 
     @server.tool(title="Check the sandbox", annotations=quiet, structured_output=False)
     async def check_environment(ctx: Context) -> CallToolResult:
         """Try the sandbox from inside and report what confines scripts here, Python, limits, cache."""
-        return await guarded(lambda cancel, progress: sandbox.check(policy), ctx, lambda found: answer("\n".join(report_lines(found))))
+        return await guarded(
+            lambda cancel, progress: sandbox.check(policy),
+            ctx,
+            lambda found: answer("\n".join(report_lines(found))),
+        )
 
     return server
 
@@ -308,7 +411,9 @@ class Parser(argparse.ArgumentParser):
 def number(low: int, high: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         if not (text.isascii() and text.isdigit() and low <= int(text) <= high):
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {low} to {high}")
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is not a whole number from {low} to {high}"
+            )
         return int(text)
 
     return parse
@@ -316,43 +421,168 @@ def number(low: int, high: int) -> Callable[[str], int]:
 
 def version(text: str) -> str:
     if text and not re.fullmatch(r"3\.\d{1,2}(\.\d{1,2})?", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a Python version such as 3.13 or 3.13.1")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a Python version such as 3.13 or 3.13.1"
+        )
     return text
 
 
 def parser() -> Parser:
-    p, cores = Parser(prog="pysbx", description="Run Python scripts in a sandbox: serve MCP, or run SCRIPT.", allow_abbrev=False), os.cpu_count() or 2
+    p, cores = (
+        Parser(
+            prog="pysbx",
+            description="Run Python scripts in a sandbox: serve MCP, or run SCRIPT.",
+            allow_abbrev=False,
+        ),
+        os.cpu_count() or 2,
+    )
     add, mb, seconds = p.add_argument, number(16, 1 << 20), number(1, 86_400)
-    add("script", nargs="?", metavar="SCRIPT", help="run this file once ('-': stdin); without it, serve MCP on stdio")
-    add("--check", action="store_true", help="try the sandbox from inside and say what is well and what is not")
-    add("--python-version", type=version, default="", metavar="3.N", help="Python for scripts (default: 3.13, or what there is)")
-    add("--sandbox-backend", choices=("native", "docker", "none"), default=Policy().backend, help="native: bubblewrap on Linux; docker; none: no sandbox")
-    add("--require-sandbox", action="store_true", help="refuse to run scripts where no sandbox works")
-    add("--network", choices=("on", "off", "public"), default="on", help="what scripts reach (default: on)")
-    add("--default-timeout", type=seconds, default=30, metavar="S", help="seconds a script has if the call says nothing (default: 30)")
-    add("--max-timeout", type=seconds, default=300, metavar="S", help="most that a call may ask for (default: 300)")
-    add("--install-timeout", type=seconds, default=300, metavar="S", help="seconds for installing packages (default: 300)")
-    add("--max-output-bytes", type=number(100, 100 << 20), default=102_400, metavar="N", help="output kept of a run (default: 102400)")
+    add(
+        "script",
+        nargs="?",
+        metavar="SCRIPT",
+        help="run this file once ('-': stdin); without it, serve MCP on stdio",
+    )
+    add(
+        "--check",
+        action="store_true",
+        help="try the sandbox from inside and say what is well and what is not",
+    )
+    add(
+        "--python-version",
+        type=version,
+        default="",
+        metavar="3.N",
+        help="Python for scripts (default: 3.13, or what there is)",
+    )
+    add(
+        "--sandbox-backend",
+        choices=("native", "docker", "none"),
+        default=Policy().backend,
+        help="native: bubblewrap on Linux; docker; none: no sandbox",
+    )
+    add(
+        "--require-sandbox",
+        action="store_true",
+        help="refuse to run scripts where no sandbox works",
+    )
+    add(
+        "--network",
+        choices=("on", "off", "public"),
+        default="on",
+        help="what scripts reach (default: on)",
+    )
+    add(
+        "--default-timeout",
+        type=seconds,
+        default=30,
+        metavar="S",
+        help="seconds a script has if the call says nothing (default: 30)",
+    )
+    add(
+        "--max-timeout",
+        type=seconds,
+        default=300,
+        metavar="S",
+        help="most that a call may ask for (default: 300)",
+    )
+    add(
+        "--install-timeout",
+        type=seconds,
+        default=300,
+        metavar="S",
+        help="seconds for installing packages (default: 300)",
+    )
+    add(
+        "--max-output-bytes",
+        type=number(100, 100 << 20),
+        default=102_400,
+        metavar="N",
+        help="output kept of a run (default: 102400)",
+    )
     add("--memory", type=mb, default=2048, metavar="MB", help="memory of a run (default: 2048)")
-    add("--disk", type=mb, default=512, metavar="MB", help="size of the working directory (default: 512)")
-    add("--max-processes", type=number(8, 32_000), default=256, metavar="N", help="processes and threads of a run (default: 256)")
-    add("--max-concurrent", type=number(1, 1000), default=max(2, cores), metavar="N", help="scripts at once (default: the cores)")
-    add("--mount", action="append", default=[], metavar="HOST[:rw]", help="show a file or directory to scripts, read-only unless :rw")
-    add("--pass-env", action="append", default=[], metavar="NAME", help="hand this environment variable to scripts")
-    add("--with", action="append", default=[], dest="requirements", metavar="REQ", help="install this package for SCRIPT, too")
+    add(
+        "--disk",
+        type=mb,
+        default=512,
+        metavar="MB",
+        help="size of the working directory (default: 512)",
+    )
+    add(
+        "--max-processes",
+        type=number(8, 32_000),
+        default=256,
+        metavar="N",
+        help="processes and threads of a run (default: 256)",
+    )
+    add(
+        "--max-concurrent",
+        type=number(1, 1000),
+        default=max(2, cores),
+        metavar="N",
+        help="scripts at once (default: the cores)",
+    )
+    add(
+        "--mount",
+        action="append",
+        default=[],
+        metavar="HOST[:rw]",
+        help="show a file or directory to scripts, read-only unless :rw",
+    )
+    add(
+        "--pass-env",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="hand this environment variable to scripts",
+    )
+    add(
+        "--with",
+        action="append",
+        default=[],
+        dest="requirements",
+        metavar="REQ",
+        help="install this package for SCRIPT, too",
+    )
     add("--files-out", metavar="DIR", help="write the files that SCRIPT leaves to DIR")
     add("--no-build", action="store_true", help="never build packages from source")
-    add("--no-warm-cache", action="store_true", help="do not download common packages when the server starts")
+    add(
+        "--no-warm-cache",
+        action="store_true",
+        help="do not download common packages when the server starts",
+    )
     add("--no-spare", action="store_true", help="do not keep a sandbox waiting for the next call")
-    add("--cache-size", type=mb, default=8192, metavar="MB", help="most that the package cache may hold (default: 8192)")
+    add(
+        "--cache-size",
+        type=mb,
+        default=8192,
+        metavar="MB",
+        help="most that the package cache may hold (default: 8192)",
+    )
     add("--audit-log", default="", metavar="FILE", help="append one JSON line a run")
     add("--uv-path", default="", metavar="P", help="the uv to use")
     add("--docker-path", default="docker", metavar="P", help="docker, or podman")
-    add("--docker-image", default=sandbox.IMAGE, metavar="I", help="image of the docker backend; needs sh and uv")
+    add(
+        "--docker-image",
+        default=sandbox.IMAGE,
+        metavar="I",
+        help="image of the docker backend; needs sh and uv",
+    )
     add("--docker-runtime", default="", metavar="R", help="runtime of the engine, such as runsc")
-    add("--transport", choices=("stdio", "http"), default="stdio", help="how to serve (default: stdio)")
+    add(
+        "--transport",
+        choices=("stdio", "http"),
+        default="stdio",
+        help="how to serve (default: stdio)",
+    )
     add("--host", default="127.0.0.1", help="address to serve HTTP on")
-    add("--port", type=number(1, 65_535), default=8000, metavar="N", help="port to serve HTTP on (default: 8000)")
+    add(
+        "--port",
+        type=number(1, 65_535),
+        default=8000,
+        metavar="N",
+        help="port to serve HTTP on (default: 8000)",
+    )
     add("--version", action="version", version=f"pysbx {__version__}")
     return p
 
@@ -378,13 +608,30 @@ def run_once(policy: Policy, options: argparse.Namespace) -> int:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise sandbox.InvalidScript(f"the script is not UTF-8 text: {error.reason} at byte {error.start}") from None
-    result = sandbox.run(text, dependencies=options.requirements, timeout=options.default_timeout, policy=policy, cancel=reader, echo=echo)
+        raise sandbox.InvalidScript(
+            f"the script is not UTF-8 text: {error.reason} at byte {error.start}"
+        ) from None
+    result = sandbox.run(
+        text,
+        dependencies=options.requirements,
+        timeout=options.default_timeout,
+        policy=policy,
+        cancel=reader,
+        echo=echo,
+    )
     notes = list(result.notes)
     if options.files_out:
         write_files(result, Path(options.files_out), notes)
-    ended = f"the script was ended by signal {result.exit_code - 128} ({result.signal})" if result.signal else ""
-    ended = f"the script's time limit of {options.default_timeout} s ran out: timed out" if result.status == "timeout" else ended
+    ended = (
+        f"the script was ended by signal {result.exit_code - 128} ({result.signal})"
+        if result.signal
+        else ""
+    )
+    ended = (
+        f"the script's time limit of {options.default_timeout} s ran out: timed out"
+        if result.status == "timeout"
+        else ended
+    )
     for line in filter(None, [ended, result.limit and f"the {result.limit} was reached", *notes]):
         print(f"pysbx: {line}", file=sys.stderr)
     audit(options.audit_log, text, result)
@@ -402,7 +649,9 @@ def write_files(result: Result, target: Path, notes: list[str]) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.parent.resolve() != target.resolve() / Path(file.name).parent:
                 raise OSError(40, "a link is in the way")
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644), "wb") as out:
+            with open(
+                os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644), "wb"
+            ) as out:
                 out.write(file.data)
         except OSError as error:
             notes.append(f"the file {file.name!r} was not written: {error.strerror}")
@@ -413,7 +662,9 @@ def main() -> int:
     options = parser().parse_args()
     given = {f: getattr(options, f) for f in Policy.__dataclass_fields__ if hasattr(options, f)}
     lists = {"mounts": tuple(options.mount), "pass_env": tuple(options.pass_env)}
-    policy = Policy(**{**given, **lists, "backend": options.sandbox_backend, "build": not options.no_build})
+    policy = Policy(
+        **{**given, **lists, "backend": options.sandbox_backend, "build": not options.no_build}
+    )
     try:
         if options.check:
             found = sandbox.check(policy)

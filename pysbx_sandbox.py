@@ -18,9 +18,7 @@ The text of the script is data until Python reads it: it is never rewritten, and
 
 from __future__ import annotations
 
-import collections
 import contextlib
-import ctypes
 import errno
 import fcntl
 import functools
@@ -30,10 +28,8 @@ import json
 import os
 import platform
 import re
-import resource
 import secrets
 import select
-import selectors
 import shutil
 import signal
 import stat
@@ -49,7 +45,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 __version__ = "1.0.0"
 
@@ -624,7 +620,7 @@ def explain_bwrap(stderr: str) -> str:
 # ---- this host: directories, programs, control groups
 
 
-def _drop() -> dict[str, object]:
+def _drop() -> dict[str, Any]:
     """Return how Popen gets away from root, which starts native sandboxes under another uid."""
     root = os.geteuid() == 0
     return {"user": SANDBOX_UID, "group": SANDBOX_UID, "extra_groups": []} if root else {}
@@ -689,7 +685,7 @@ def find_uv(policy: Policy) -> str:
 def uv_environment(cache: object) -> dict[str, str]:
     """Return the environment of uv: constants, and the operator's index, proxy and CA settings."""
     home, path = os.path.expanduser("~"), os.environ.get("PATH", os.defpath)
-    constants = f"""UV_NO_CONFIG=1 UV_NO_SYSTEM_CONFIG=1 UV_NO_ENV_FILE=1 UV_NO_PROGRESS=1 NO_COLOR=1
+    constants = """UV_NO_CONFIG=1 UV_NO_SYSTEM_CONFIG=1 UV_NO_ENV_FILE=1 UV_NO_PROGRESS=1 NO_COLOR=1
         UV_PYTHON_INSTALL_BIN=0 UV_KEYRING_PROVIDER=disabled UV_LINK_MODE=hardlink
         UV_HTTP_TIMEOUT=30 UV_HTTP_RETRIES=1"""
     env = dict(pair.split("=") for pair in constants.split()) | {"HOME": home, "PATH": path}
@@ -827,7 +823,8 @@ class Sandbox:
         self.spec, self.backend, self.born = spec, spec.policy.backend, time.monotonic()
         self.name, self.word = f"pysbx-{secrets.token_hex(8)}", secrets.token_hex(8)
         self.process: subprocess.Popen[bytes] | None = None
-        self.init, self.group = 0, ()  # pid of the init of its namespace, control group
+        self.group: tuple[Path, ...] = ()  # its control group
+        self.init = 0  # pid of the init of its namespace
         self.work = self.tmp = self.proc = self.status = -1  # descriptors
         self.place, self.ended, self.crowded, self.cancel = "", "", False, cancel
         try:
@@ -836,14 +833,25 @@ class Sandbox:
             self.close()
             raise
 
-    def _start(self, argv: list[str], **options: object) -> tuple[int, int]:
-        """Start the process and wait for its gate; return the descriptors of stdout and stderr."""
-        start = functools.partial(subprocess.Popen, stdin=-1, stdout=-1, stderr=-1, **options)
+    def _start(self, argv: list[str], **options: Any) -> None:
+        """Start the process and wait for its gate."""
+
+        def start() -> subprocess.Popen[bytes]:
+            own: dict[str, Any] = {
+                "stdin": -1,
+                "stdout": -1,
+                "stderr": -1,
+                "start_new_session": True,
+            }
+            return subprocess.Popen(argv, **own, **options)
+
         try:
-            self.process = _SPAWNER.submit(start, argv, start_new_session=True).result()
+            self.process = _SPAWNER.submit(start).result()
         except (OSError, subprocess.SubprocessError) as error:
             raise Unavailable(f"{argv[0]} cannot be started: {error}") from None
-        self.out, self.err = self.process.stdout.fileno(), self.process.stderr.fileno()
+        stdin, stdout, stderr = self.process.stdin, self.process.stdout, self.process.stderr
+        assert stdin and stdout and stderr
+        self.stdin, self.out, self.err = stdin, stdout.fileno(), stderr.fileno()
         ready = _ready([self.out, self.cancel], START_LIMIT)
         if self.out not in ready or os.read(self.out, 6) != b"ready\n":
             said = f"no answer within {START_LIMIT:g} s" if not ready else "cancelled"
@@ -909,10 +917,13 @@ class Sandbox:
         elif script:
             line = f"{int(seconds) + 2} {len(body)} {self.word} {line}"
         with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write(line.encode() + b"\n" + body)
-            self.process.stdin.flush()
+            self.stdin.write(line.encode() + b"\n" + body)
+            self.stdin.flush()
             if not (script and self.backend == "docker"):
-                self.process.stdin.close()
+                self.stdin.close()
+
+    def alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
 
     def told_end(self, data: bytes, stream: Stream) -> bool:
         """Take the gate's last line off a stream of a container: the script and all else is dead."""
@@ -981,7 +992,7 @@ class Sandbox:
             return
         if self.backend == "docker":
             with contextlib.suppress(OSError):
-                self.process.stdin.close()
+                self.stdin.close()
             _ask([self.spec.policy.docker_path, "kill", self.name], wait=20)
         with contextlib.suppress(ProcessLookupError):
             if self.process.poll() is None:
@@ -998,12 +1009,12 @@ class Sandbox:
         """End it and free what it holds; may be called again."""
         self.kill()
         if self.process:
-            self.process.stdin.close() if self.ended else self.process.kill()
+            self.stdin.close() if self.ended else self.process.kill()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(5 * GRACE)
             for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-                with contextlib.suppress(OSError):
-                    pipe.close()
+                with contextlib.suppress(OSError, AttributeError):
+                    pipe.close()  # type: ignore[union-attr]
         for fd in {self.work, self.tmp, self.proc, self.status} - {-1}:
             os.close(fd)
         self.work = self.tmp = self.proc = self.status = -1
@@ -1068,6 +1079,7 @@ def run_capped(
     holds the pipes. `echo` gets the heads of the streams live.
     """
     began, process = time.monotonic(), sandbox.process
+    assert process
     sandbox.release(line, body, seconds)
     seen, end, look = Captured(Stream(keep), Stream(keep)), 0.0, began + TICK
     reading = {sandbox.out: (0, seen.out), sandbox.err: (1, seen.err)}
@@ -1091,8 +1103,9 @@ def run_capped(
         if not over and not end and now >= look:
             look, seen.limit = now + TICK, sandbox.watch()
         if not end and (over or seen.limit or sandbox.cancel in ready or now >= began + seconds):
-            late = "cancelled" if sandbox.cancel in ready else "timeout"
-            end, seen.why = now, "exited" if over or seen.limit else late
+            end = now
+            if not over and not seen.limit:
+                seen.why = "cancelled" if sandbox.cancel in ready else "timeout"
             sandbox.kill()
     seen.seconds = end - began
     if exit_fd is not None:
@@ -1144,7 +1157,8 @@ def _safe(path: str) -> bool:
 
 def _take(entries: Iterable[_Entry], notes: list[str]) -> tuple[File, ...]:
     """Choose and read what is handed on; count the rest in `notes`."""
-    files, left, room = {}, 0, MAX_FILES_TOTAL
+    files: dict[object, File] = {}
+    left, room = 0, MAX_FILES_TOTAL
     for path, identity, size, kind, read in itertools.islice(entries, MAX_ENTRIES):
         if path == "script.py" or kind == "directory":
             continue
@@ -1192,7 +1206,11 @@ def _docker_files(sandbox: Sandbox, notes: list[str]) -> tuple[File, ...]:
 
                 def entry(info: tarfile.TarInfo) -> _Entry:
                     kind, path = "file" if info.isreg() else "", info.name.removeprefix("./")
-                    read = lambda size: archive.extractfile(info).read(size)
+
+                    def read(size: int) -> bytes:
+                        file = archive.extractfile(info)
+                        return file.read(size) if file else b""
+
                     return path, path, info.size, "directory" if info.isdir() else kind, read
 
                 return _take(map(entry, archive), notes)
@@ -1274,7 +1292,9 @@ def _tool_spec(
     call: Call, program: str, *words: str, part: str = "", network: bool = True
 ) -> Spec:
     """Return the sandbox of a step of ours, which may write `part` of the cache ("": all of it)."""
-    settings, binds, files = uv_environment(call.inside) if network else {}, [], []
+    settings = uv_environment(call.inside) if network else {}
+    binds: list[Bind] = []
+    files: list[tuple[str, bytes]] = []
     env = {**SCRIPT_ENV, **settings, "HOME": HOME, "PATH": SCRIPT_ENV["PATH"], "PLOTS": PLOTS}
     if call.policy.backend == "native":
         binds, files = _operator_files(settings) if network else ([], [])
@@ -1368,7 +1388,8 @@ def choose_python(call: Call, requires: str | None) -> Interpreter:
     """
     if known := _interpreters.get((call.policy, requires)):
         return known
-    wanted, found, said = call.policy.python_version or PYTHON, [], ""
+    wanted, said = call.policy.python_version or PYTHON, ""
+    found: list[tuple[str, str, str]] = []
     exact = f"=={wanted}" + ".*" * (wanted.count(".") < 2)
     for request in filter(None, [f"{exact},{requires}" if requires else exact, requires]):
         found = found or _installed(call, request)
@@ -1549,7 +1570,11 @@ def _try_install(
     spec = _tool_spec(
         call, PREPARE, call.uv, f"{call.inside}/envs/{fresh.name}", final, *words, part=part
     )
-    echo = lambda _, data: call.say("installing") if b"Resolved" in data else None
+
+    def echo(_: int, data: bytes) -> None:
+        if b"Resolved" in data:
+            call.say("installing")
+
     return _tool(
         call, spec, python.path, _stub(requirements), call.policy.install_timeout, echo
     ), fresh
@@ -1608,11 +1633,13 @@ def _mount(text: str) -> Bind:
 
 def run_spec(policy: Policy, prefix: str = "") -> Spec:
     """Return the sandbox of a script; the same for all scripts of a policy, whatever they import."""
-    env, binds, files = dict(SCRIPT_ENV), [_mount(text) for text in policy.mounts], []
+    env, binds = dict(SCRIPT_ENV), [_mount(text) for text in policy.mounts]
+    files: list[tuple[str, bytes]] = []
     native, limits = policy.backend == "native", ["", ""]
     if policy.network != "off":
         for name in PROXIES:  # without the credentials in them: --pass-env gives the whole
-            env |= {name: re.sub(r"//[^/@]*@", "//", v) for v in [os.environ.get(name, "")] if v}
+            if value := os.environ.get(name):
+                env[name] = re.sub(r"//[^/@]*@", "//", value)
         own = os.path.isfile(os.environ.get("SSL_CERT_FILE", ""))
         ca = CA_FILE if native else "/pysbx/ca.pem" if own and policy.backend == "docker" else ""
         env |= {"SSL_CERT_FILE": ca, "REQUESTS_CA_BUNDLE": ca} if ca else {}
@@ -1659,7 +1686,7 @@ def _sandbox(spec: Spec, cancel: int | None) -> Sandbox:
     """Return the spare of this kind if it is fresh and alive, else a new sandbox."""
     with _lock:
         spare = _spares.pop(spec, None)
-    if spare and spare.process.poll() is None and time.monotonic() - spare.born < SPARE_AGE:
+    if spare and spare.alive() and time.monotonic() - spare.born < SPARE_AGE:
         spare.cancel = cancel
         return spare
     if spare:
@@ -1798,7 +1825,10 @@ def run(
         notes = [*metadata.warnings, python.note, warning and f"warning: {warning}"]
         files = sandbox.files(notes)
     finally:
-        _CLOSER.submit(sandbox.close) if sandbox.backend == "docker" else sandbox.close()
+        if sandbox.backend == "docker":  # nothing is alive in it, its end takes the engine 0.1 s
+            _CLOSER.submit(sandbox.close)
+        else:
+            sandbox.close()
     err = min(seen.err.total, max(total // 2, total - seen.out.total))
     for number, stream, budget in ((0, seen.out, total - err), (1, seen.err, err)) if echo else ():
         echo(number, stream.show(budget, 0 if sandbox.backend == "docker" else len(stream.head)))
