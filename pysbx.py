@@ -10,17 +10,21 @@ import asyncio
 import base64
 import concurrent.futures
 import contextlib
+import dataclasses
 import functools
 import gc
+import hashlib
+import hmac
+import json
 import os
 import re
 import signal
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import pysbx_sandbox as sandbox
 from pysbx_sandbox import Policy, Result, SandboxError, __version__
@@ -28,6 +32,8 @@ from pysbx_sandbox import Policy, Result, SandboxError, __version__
 MAX_IMAGES = 500_000  # bytes of images in a result: Claude Desktop takes 1 MB, base64 included
 NOTHING: list[str] = []
 MAX_SHOWN = 4000  # bytes of a text file that is shown
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+WARM_AFTER = 15.0  # seconds without a run
 IMAGES = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}
 WARM = """numpy pandas matplotlib scipy scikit-learn requests httpx beautifulsoup4 lxml pillow
     pyyaml python-dateutil openpyxl tabulate rich tqdm""".split()
@@ -55,54 +61,32 @@ def clean(text: str) -> str:
     return "\n".join(lines)
 
 
-# what a script printed, and the next step for an agent
-HINTS = (
-    (
-        r"ModuleNotFoundError: No module named '(?!pip')",
-        "declare missing packages in `dependencies` (the name on PyPI, which is not always the name that is imported)",
-    ),
-    (
-        r"No module named '?pip\b|pip: (?:command )?not found|FileNotFoundError.*'pip3?'",
-        "there is no pip in the sandbox: declare packages in the `dependencies` argument",
-    ),
-    (r"SyntaxError[\s\S]*|", ""),
-    (r"EOFError: EOF when reading a line", "there is no input: put the values into the script"),
-    (
-        r"Errno 30\]|Read-only file system",
-        "only the working directory, HOME and /tmp can be written",
-    ),
-    (
-        r"Temporary failure in name resolution|Network is unreachable|Name or service not known",
-        "{network}",
-    ),
-)
+# what a script printed: the next step for an agent
+HINTS = r"""
+ModuleNotFoundError: No module named '(?!pip') : declare the missing package in `dependencies`, by \
+its name on PyPI, which may differ from the name that is imported
+No module named '?pip\b|pip3?: (command )?not found|No such file or directory: 'pip3?' : there is no \
+pip in the sandbox: declare packages in the `dependencies` argument
+EOFError: EOF when reading a line : there is no input: put the values into the script
+Errno 30\b|Read-only file system : only the working directory, HOME and /tmp can be written
+name resolution|Network is unreachable|Name or service not known|nodename nor servname : {network}
+""".replace("\\\n", "")
 
 
 def hints(script: str, result: Result) -> list[str]:
     """Return lines that lead an agent to the next step; package names are never guessed."""
-    said, lines = result.stderr[-20_000:] + result.stdout[-2000:], []
-    for pattern, hint in HINTS:
-        if hint and re.search(pattern, said):
-            closed = ", network off" in result.isolation
-            lines.append(
-                hint.format(
-                    network="the sandbox has no network"
-                    if closed
-                    else "the name or the network is not there"
-                )
-            )
+    said, lines = result.stdout[-2000:] + result.stderr[-20_000:], []
+    closed = ", network off" in result.isolation
+    network = "scripts have no network here" if closed else "the name or the network is not there"
+    for line in HINTS.strip().splitlines():
+        pattern, _, hint = line.partition(" : ")
+        lines += [hint.replace("{network}", network)] if re.search(pattern, said) else []
     if "SyntaxError" in said and script.lstrip().startswith("```"):
-        lines.append(
-            "the script is wrapped in a markdown fence: send bare Python, without the ``` lines"
-        )
+        lines.append("the script is in a markdown fence: send bare Python, without the ``` lines")
     if result.limit:
         lines.append(f"the {result.limit} was reached ({result.isolation})")
-    if (
-        result.status == "exited"
-        and not result.exit_code
-        and not result.stdout_bytes + result.stderr_bytes
-        and not result.files
-    ):
+    printed = result.stdout_bytes + result.stderr_bytes
+    if result.status == "exited" and not result.exit_code and not printed and not result.files:
         lines.append("nothing was printed: print() what you want to see")
     return lines
 
@@ -156,17 +140,17 @@ def blocks(
 
 
 class Runs:
-    """The runs of one server: how many at once, on which threads, and how they are cancelled."""
+    """The calls of one server: how many at once, on which threads, and how they are cancelled."""
 
-    def __init__(self, policy: Policy, at_once: int) -> None:
-        self.policy, self.gate, self.open = policy, asyncio.Semaphore(at_once), 0
+    def __init__(self, at_once: int) -> None:
+        self.turn, self.open, self.last = asyncio.Semaphore(at_once), 0, time.monotonic()
         self.pool = concurrent.futures.ThreadPoolExecutor(at_once + 2)
 
-    async def call(self, function: Callable[..., object], say: Callable[[str], None]) -> object:
-        """Call function(cancel=descriptor) on a thread; our cancellation ends it at once."""
-        if self.gate.locked():
+    async def call(self, function: Callable[..., Any], say: Callable[[str], None]) -> Any:
+        """Call function(cancel=descriptor) on a thread; our own cancellation ends it at once."""
+        if self.turn.locked():
             say("queued: other scripts are running")
-        async with self.gate:
+        async with self.turn:
             reader, writer = os.pipe()
             self.open += 1
             future = self.pool.submit(functools.partial(function, cancel=reader))
@@ -179,7 +163,7 @@ class Runs:
                 raise
 
     def closed(self, *descriptors: int) -> None:
-        self.open -= 1
+        self.open, self.last = self.open - 1, time.monotonic()
         for fd in descriptors:
             os.close(fd)
 
@@ -191,79 +175,115 @@ class Runs:
         sandbox.end_spares()
 
 
-def create_server(policy: Policy, options: argparse.Namespace, lifespan: object = None):  # type: ignore[no-untyped-def]
-    """Return the MCP server with its three tools."""
+caught: list[int] = []  # the signal that ends us
+warmed = ["not asked for"]  # how far the warm cache is
+
+
+def create_server(policy: Policy, options: argparse.Namespace) -> Any:
+    """Return the MCP server with its three tools; the SDK is imported here, not for the rest."""
     gc.disable()  # while importing: worth 60 ms of 900
     from mcp.server import CacheHint, MCPServer
-    from mcp.server.mcpserver import Context
+    from mcp.server.auth.provider import AccessToken
+    from mcp.server.auth.settings import AuthSettings
+    from mcp.server.mcpserver import (
+        AcceptedElicitation,
+        Context,
+        Elicit,
+        ElicitationResult,
+        Resolve,
+    )
     from mcp.types import CallToolResult, ContentBlock, ImageContent, TextContent, ToolAnnotations
-    from pydantic import Field
+    from pydantic import AnyHttpUrl, BaseModel, Field
 
     gc.enable()
     gc.freeze()
-    runs = Runs(policy, options.max_concurrent)
-    limit, default = options.max_timeout, min(options.default_timeout, options.max_timeout)
+    runs, limit = Runs(options.max_concurrent), options.max_timeout
+    default = min(options.default_timeout, limit)
 
     @contextlib.asynccontextmanager
-    async def living(server: object) -> AsyncIterator[dict[str, object]]:
+    async def lifespan(server: Any) -> AsyncIterator[dict[str, object]]:
         try:
             yield {}
-        finally:
-            runs.end()
+        finally:  # running tools have been cancelled here
+            if options.transport == "stdio":
+                runs.end()
             if caught:
                 os._exit(128 + caught[0])  # the SDK's stdin thread cannot be interrupted
 
+    class Token:
+        async def verify_token(self, token: str) -> AccessToken | None:
+            good = hmac.compare_digest(token.encode(), options.token.encode())
+            return AccessToken(token="", client_id="pysbx", scopes=[]) if good else None
+
+    auth: dict[str, Any] = {}
+    if options.transport == "http" and options.token:
+        url = AnyHttpUrl(f"http://{options.host}:{options.port}")
+        auth = {
+            "auth": AuthSettings(issuer_url=url, resource_server_url=None),
+            "token_verifier": Token(),
+        }
     server = MCPServer(
         "pysbx",
         version=__version__,
-        instructions=INSTRUCTIONS,
+        instructions=INSTRUCTIONS + options.warning,
         subscriptions=False,
         log_level="WARNING",
-        lifespan=living,
+        lifespan=lifespan,
         cache_hints={"tools/list": CacheHint(ttl_ms=3_600_000, scope="public")},
+        **auth,
     )
-    dependencies_field = Field(
-        description="Packages to install, as PEP 508 strings: ['numpy', 'pandas>=2']",
-        json_schema_extra={"maxItems": sandbox.MAX_REQUIREMENTS},
-    )
+    most = {"minimum": 1, "maximum": limit}
+    says = "Packages to install, as on PyPI: ['numpy', 'pandas>=2']"
+    says_seconds = f"Limit for the script itself, 1 to {limit} seconds, default {default}"
     Script = Annotated[
-        str, Field(description="Python source, run as a file; may have a PEP 723 block")
+        str, Field(description="Python source; runs as a file; may have a PEP 723 block")
     ]
-    Dependencies = Annotated[list[str], dependencies_field]
-    Seconds = Annotated[
-        int,
-        Field(
-            description=f"Limit for the script itself, 1 to {limit}, default {default}",
-            json_schema_extra={"minimum": 1, "maximum": limit},
-        ),
-    ]
-    quiet = ToolAnnotations(
-        read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-    )
-    loud = ToolAnnotations(
-        read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True
-    )
-    meta = {"anthropic/alwaysLoad": True, "anthropic/maxResultSizeChars": 200_000}
+    Dependencies = Annotated[list[str], Field(description=says)]
+    Seconds = Annotated[int, Field(description=says_seconds, json_schema_extra=most)]
+
+    def annotations(*, quiet: bool) -> ToolAnnotations:
+        return ToolAnnotations(
+            read_only_hint=quiet,
+            idempotent_hint=quiet,
+            open_world_hint=not quiet,
+            destructive_hint=False,
+        )
+
+    class Consent(BaseModel):
+        go: bool = Field(description="Run scripts without a sandbox?")
+
+    consent: list[bool] = []
+
+    def ask(ctx: Context) -> Elicit[Consent] | Consent:
+        """Before the first run without a sandbox that was not asked for: ask the user, once."""
+        with contextlib.suppress(SandboxError):
+            settled, warning = sandbox.settle(policy)
+            can = ctx.client_capabilities and ctx.client_capabilities.elicitation is not None
+            if settled.backend == "none" and warning and can and not consent:
+                return Elicit(
+                    f"No sandbox works here: {warning}. Run scripts with your rights?", Consent
+                )
+        return Consent(go=all(consent))
 
     def answer(
-        text: str, *, error: bool = False, images: list[tuple[str, bytes]] | None = None
+        lines: list[str], *, error: bool = False, images: Sequence[tuple[str, bytes]] = ()
     ) -> CallToolResult:
-        content: list[ContentBlock] = [TextContent(text=text)]
-        for kind, data in images or []:
-            content.append(
-                ImageContent(data=base64.b64encode(data).decode(), mime_type=f"image/{kind}")
-            )
+        content: list[ContentBlock] = [TextContent(text="\n".join(lines))]
+        for kind, data in images:
+            encoded = base64.b64encode(data).decode()
+            content.append(ImageContent(data=encoded, mime_type=f"image/{kind}"))
         return CallToolResult(content=content, is_error=error)
 
     async def guarded(
-        function: Callable[..., object], ctx: Context, shown: Callable[[object], CallToolResult]
+        ctx: Context, function: Callable[..., Any], shown: Callable[[Any], CallToolResult]
     ) -> CallToolResult:
+        """Call a function of pysbx_sandbox with progress and cancellation; an error is one sentence."""
         loop, began, words = asyncio.get_running_loop(), time.monotonic(), ["starting"]
 
         def tell() -> None:
             elapsed = time.monotonic() - began
             report = ctx.report_progress(elapsed, None, f"{words[-1]} ({elapsed:.0f} s)")
-            asyncio.run_coroutine_threadsafe(report, loop)
+            asyncio.ensure_future(report)
 
         def say(text: str) -> None:
             words.append(text)
@@ -274,127 +294,200 @@ def create_server(policy: Policy, options: argparse.Namespace, lifespan: object 
                 await asyncio.sleep(5)
                 tell()
 
-        beating = asyncio.create_task(beat())
+        beating = asyncio.ensure_future(beat())
         try:
             return shown(await runs.call(functools.partial(function, progress=say), say))
         except SandboxError as error:
-            return answer(f"nothing was run: {error}", error=True)
+            return answer([f"nothing was run: {error}"], error=True)
         finally:
             beating.cancel()
 
+    mounts = f" Paths of the host: {', '.join(policy.mounts)}." if policy.mounts else ""
+    meta = {"anthropic/alwaysLoad": True, "anthropic/maxResultSizeChars": 200_000}
+    loud = f"""Run a Python script in a fresh sandbox; returns exit code, stdout, stderr and files.
+Packages: name them in `dependencies` or in a PEP 723 block of the script; they are installed before
+the time limit starts. The working directory is empty and private; files left in it come back, images
+as images; plt.show() works. Nothing is kept between calls. There is no stdin. Network: {policy.network}.
+Limits: {policy.memory} MB memory, {policy.disk} MB disk, {limit} s.{mounts}"""
+
     @server.tool(
         title="Run Python",
-        annotations=loud,
+        description=loud,
+        annotations=annotations(quiet=False),
         meta=meta,
         structured_output=False,
-        description=f"""\
-Run a Python script in a fresh sandbox and return its exit code, stdout, stderr and files.
-Packages: list them in `dependencies` (names as on PyPI) or in a PEP 723 block in the script; both are installed before the time limit starts.
-The working directory is empty and private: files left in it come back, images as images. plt.show() works. Nothing is kept between calls. There is no stdin.
-Network: {policy.network}. Limits: {policy.memory} MB memory, {policy.disk} MB disk, timeout_seconds 1 to {limit} (default {default}).{" Readable paths of the host: " + ", ".join(policy.mounts) if policy.mounts else ""}""",
     )
     async def execute_python(
         script: Script,
         ctx: Context,
+        consented: Annotated[ElicitationResult[Consent], Resolve(ask)],
         dependencies: Dependencies = NOTHING,
         timeout_seconds: Seconds = default,
     ) -> CallToolResult:
         if not 1 <= timeout_seconds <= limit:
             return answer(
-                f"nothing was run: timeout_seconds must be 1 to {limit}, not {timeout_seconds}",
+                [f"nothing was run: timeout_seconds must be 1 to {limit}, not {timeout_seconds}"],
+                error=True,
+            )
+        yes = isinstance(consented, AcceptedElicitation) and consented.data.go
+        if not yes:
+            consent.append(False)
+            return answer(
+                ["nothing was run: the user does not want scripts to run without a sandbox"],
                 error=True,
             )
 
-        def shown(result: object) -> CallToolResult:
-            assert isinstance(result, Result)
+        def shown(result: Result) -> CallToolResult:
             audit(options.audit_log, script, result)
-            threading.Thread(target=tidy, args=(policy,), daemon=True).start()
+            runs.pool.submit(sandbox.after_run, policy, spare=not options.no_spare)
             lines, images = blocks(script, result, timeout_seconds)
-            return answer("\n".join(lines), error=result.status != "exited", images=images)
+            return answer(lines, error=result.status != "exited", images=images)
 
         call = functools.partial(
             sandbox.run, script, dependencies=dependencies, timeout=timeout_seconds, policy=policy
         )
-        return await guarded(call, ctx, shown)
+        return await guarded(ctx, call, shown)
 
-    @server.tool(title="Check a script", annotations=quiet, structured_output=False)
+    @server.tool(
+        title="Check a script", annotations=annotations(quiet=True), structured_output=False
+    )
     async def validate_script(
         script: Script, ctx: Context, dependencies: Dependencies = NOTHING
     ) -> CallToolResult:
         """Check a script without running it: metadata, syntax under the Python it would get, and
-        which versions of its dependencies would be installed. Nothing is executed."""
+        the versions of its dependencies that would be installed. Nothing is executed."""
 
-        def shown(report: object) -> CallToolResult:
-            assert isinstance(report, sandbox.Report)
+        def shown(report: sandbox.Report) -> CallToolResult:
             first = "problems were found" if report.problems else "the script can run"
-            lines = [
-                f"{first}; Python {report.python}",
-                *report.problems,
-                *(f"note: {w}" for w in report.warnings),
-            ]
-            return answer("\n".join([*lines, *report.packages]))
+            notes = [f"note: {warning}" for warning in report.warnings]
+            return answer(
+                [f"{first}; Python {report.python}", *report.problems, *notes, *report.packages]
+            )
 
-        return await guarded(
-            functools.partial(sandbox.validate, script, dependencies=dependencies, policy=policy),
-            ctx,
-            shown,
+        call = functools.partial(
+            sandbox.validate, script, dependencies=dependencies, policy=policy
         )
+        return await guarded(ctx, call, shown)
 
-    @server.tool(title="Check the sandbox", annotations=quiet, structured_output=False)
+    @server.tool(
+        title="Check the sandbox", annotations=annotations(quiet=True), structured_output=False
+    )
     async def check_environment(ctx: Context) -> CallToolResult:
-        """Try the sandbox from inside and report what confines scripts here, Python, limits, cache."""
-        return await guarded(
-            lambda cancel, progress: sandbox.check(policy),
-            ctx,
-            lambda found: answer("\n".join(report_lines(found))),
-        )
+        """Try the sandbox from inside: what confines scripts here, Python, limits, mounts, cache."""
 
+        def shown(found: list[sandbox.Finding]) -> CallToolResult:
+            return answer([*report_lines(found), f"warm cache: {warmed[-1]}.{mounts}"])
+
+        return await guarded(ctx, lambda cancel, progress: sandbox.check(policy), shown)
+
+    threading.Thread(target=warm_up, args=(policy, options, runs), daemon=True).start()
     return server
 
 
-caught: list[int] = []
-
-
-def tidy(policy: Policy) -> None:
-    """After a call and off its path: compile what was installed, keep a sandbox ready."""
-    sandbox.after_run(policy)
-
-
-def report_lines(found: object) -> list[str]:
-    assert isinstance(found, list)
+def report_lines(found: list[sandbox.Finding]) -> list[str]:
     return [f"{f.verdict:8}{f.subject}: {f.text}" for f in found]
 
 
 def audit(path: str, script: str, result: Result) -> None:
-    pass
+    """Append one JSON line about a run: never its text or output; a full disk stops no run."""
+    if path:
+        entry = dataclasses.asdict(result)
+        for name in ("stdout", "stderr", "files", "notes"):
+            del entry[name]
+        digest = hashlib.sha256(script.encode("utf-8", "surrogatepass")).hexdigest()
+        entry = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "script": digest,
+            **entry,
+        }
+        try:
+            with open(path, "a", encoding="utf-8") as log:
+                log.write(json.dumps(entry) + "\n")
+        except OSError as error:
+            print(
+                f"pysbx: the audit log {path} cannot be written: {error.strerror}", file=sys.stderr
+            )
+
+
+def warm_up(policy: Policy, options: argparse.Namespace, runs: Runs) -> None:
+    """When nothing has run for a while: install what scripts often ask for, out of the way."""
+    while not options.no_warm_cache and warmed[-1] == "not asked for":
+        time.sleep(1)
+        if not runs.open and time.monotonic() - runs.last > WARM_AFTER:
+            warmed.append("being installed")
+            warmed.append(sandbox.warm(policy, WARM))
 
 
 def serve(policy: Policy, options: argparse.Namespace) -> int:
     """Serve MCP on stdio or HTTP until the client is gone or a signal comes."""
-    threading.Thread(target=warm_up, args=(policy, options), daemon=True).start()
+    options.token = os.environ.get("PYSBX_TOKEN", "")
+    if token_file := os.environ.get("PYSBX_TOKEN_FILE"):
+        options.token = Path(token_file).read_text().strip()
+    if options.transport == "http" and options.host not in LOOPBACK and not options.token:
+        raise sandbox.Unavailable(
+            "to serve beyond loopback set PYSBX_TOKEN, or PYSBX_TOKEN_FILE, to a secret"
+        )
+    options.warning = ""
+    probe = threading.Thread(target=first_spare, args=(policy, options))
+    probe.start()  # while the SDK is imported
+    if policy.require_sandbox or policy.backend == "none":
+        probe.join()
     server = create_server(policy, options)
-
-    async def serving() -> None:
-        task = asyncio.ensure_future(server.run_stdio_async())
-
-        def stop(number: int) -> None:
-            caught.append(number)
-            task.cancel()
-
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            asyncio.get_running_loop().add_signal_handler(number, stop, number)
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-
-    asyncio.run(serving())
+    asyncio.run(
+        serve_http(server, options) if options.transport == "http" else serve_stdio(server)
+    )
     sandbox.end_spares()
+    sys.stdout.flush()
     os._exit(128 + caught[0] if caught else 0)
 
 
-def warm_up(policy: Policy, options: argparse.Namespace) -> None:
-    """While the SDK is imported: settle on a backend and start the first spare."""
-    with contextlib.suppress(SandboxError):
-        sandbox.after_run(sandbox.settle(policy)[0])
+def first_spare(policy: Policy, options: argparse.Namespace) -> None:
+    try:
+        _, warning = sandbox.settle(policy)
+        options.warning = f"\n{warning}" if warning else ""
+    except SandboxError as error:
+        options.warning = f"\n{error}"
+    if options.warning:
+        print(f"pysbx: warning: {options.warning.strip()}", file=sys.stderr)
+
+
+async def serve_stdio(server: Any) -> None:
+    task = asyncio.ensure_future(server.run_stdio_async())
+
+    def stop(number: int) -> None:
+        caught.append(number)
+        task.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stop, number)
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+async def serve_http(server: Any, options: argparse.Namespace) -> None:
+    """Stateless streamable HTTP: any replica answers any call; SIGTERM ends it within 5 s."""
+    import uvicorn
+    from mcp.server.transport_security import TransportSecuritySettings
+    from starlette.requests import Request
+    from starlette.responses import JSONResponse
+
+    @server.custom_route("/health", methods=["GET"])  # type: ignore[untyped-decorator]
+    async def health(request: Request) -> JSONResponse:
+        return JSONResponse({"status": "ok", "version": __version__})
+
+    # beyond loopback the names a balancer uses are unknown here; the token guards
+    security = (
+        None
+        if options.host in LOOPBACK
+        else TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    )
+    app = server.streamable_http_app(
+        stateless_http=True, json_response=True, transport_security=security, host=options.host
+    )
+    config = uvicorn.Config(
+        app, host=options.host, port=options.port, log_level="warning", timeout_graceful_shutdown=2
+    )
+    await uvicorn.Server(config).serve()
 
 
 # ---- the command line
@@ -635,7 +728,7 @@ def run_once(policy: Policy, options: argparse.Namespace) -> int:
     for line in filter(None, [ended, result.limit and f"the {result.limit} was reached", *notes]):
         print(f"pysbx: {line}", file=sys.stderr)
     audit(options.audit_log, text, result)
-    sandbox.after_run(policy, spare=False)
+    sandbox.after_run(policy, spare=False)  # compiles what was installed, once
     return 124 if result.status == "timeout" else 128 + stopped[0] if stopped else result.exit_code
 
 

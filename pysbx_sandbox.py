@@ -824,7 +824,7 @@ class Sandbox:
         self.name, self.word = f"pysbx-{secrets.token_hex(8)}", secrets.token_hex(8)
         self.process: subprocess.Popen[bytes] | None = None
         self.group: tuple[Path, ...] = ()  # its control group
-        self.init = 0  # pid of the init of its namespace
+        self.init = self.gate = 0  # pids of the init of its namespace, of what waits at the gate
         self.work = self.tmp = self.proc = self.status = -1  # descriptors
         self.place, self.ended, self.crowded, self.cancel = "", "", False, cancel
         try:
@@ -883,6 +883,7 @@ class Sandbox:
             self._start([*argv, *self.spec.program], env=env, cwd="/", pass_fds=fds, **_drop())
         self.init = json.loads(os.read(self.status, 4096).split(b"\n")[0])["child-pid"]
         gate = Path(f"/proc/{self.init}/task/{self.init}/children").read_text().split()[0]
+        self.gate = int(gate)
         names, flags = ("work", "tmp", "proc"), os.O_RDONLY | os.O_DIRECTORY
         self.work, self.tmp, self.proc = (
             os.open(f"/proc/{self.init}/root/{n}", flags) for n in names
@@ -1232,6 +1233,7 @@ class Call:
     policy: Policy
     say: Say = lambda text: None
     cancel: int | None = None
+    nice: int = 0
 
     @property
     def cache(self) -> Path:
@@ -1321,6 +1323,8 @@ def _tool(
     """Run a step of ours to its end."""
     sandbox = Sandbox(spec, call.cancel)
     try:
+        if call.nice and sandbox.process:
+            os.setpriority(os.PRIO_PROCESS, sandbox.gate or sandbox.process.pid, call.nice)
         return run_capped(sandbox, line, body, seconds, echo=echo)
     finally:
         sandbox.close()
@@ -1830,8 +1834,10 @@ def run(
         else:
             sandbox.close()
     err = min(seen.err.total, max(total // 2, total - seen.out.total))
-    for number, stream, budget in ((0, seen.out, total - err), (1, seen.err, err)) if echo else ():
-        echo(number, stream.show(budget, 0 if sandbox.backend == "docker" else len(stream.head)))
+    if echo:
+        shown = sandbox.backend != "docker"  # the heads were echoed while it ran
+        echo(0, seen.out.show(total - err, len(seen.out.head) * shown))
+        echo(1, seen.err.show(err, len(seen.err.head) * shown))
     out, errors = (
         b.decode(errors="replace") for b in (seen.out.show(total - err), seen.err.show(err))
     )
@@ -1863,10 +1869,20 @@ def after_run(policy: Policy, *, spare: bool = True) -> None:
         with contextlib.suppress(SandboxError, OSError):
             if spare and call.policy.backend != "none":
                 _keep_spare(run_spec(call.policy, python.prefix))
-            quiet = replace(call, say=lambda text: None, cancel=None)
+            quiet = Call(call.policy, nice=10)
             _compile(quiet, environment)
             if environment.seconds:
                 _evict(quiet)
+
+
+def warm(policy: Policy, requirements: Iterable[str]) -> str:
+    """Install packages at low priority, so that they are in the cache; return how it went."""
+    try:
+        call = Call(settle(policy)[0], nice=19)
+        made = prepare(call, choose_python(call, None), check_requirements(requirements))
+        return f"{len(made.packages)} packages are ready"
+    except (SandboxError, OSError) as error:
+        return f"failed: {error}"
 
 
 def validate(
