@@ -354,8 +354,7 @@ Limits: {policy.memory} MB memory, {policy.disk} MB disk, {limit} s.{mounts}"""
     async def validate_script(
         script: Script, ctx: Context, dependencies: Dependencies = NOTHING
     ) -> CallToolResult:
-        """Check a script without running it: metadata, syntax under the Python it would get, and
-        the versions of its dependencies that would be installed. Nothing is executed."""
+        """Check a script without running it: metadata, syntax, versions of its dependencies."""
 
         def shown(report: sandbox.Report) -> CallToolResult:
             first = "problems were found" if report.problems else "the script can run"
@@ -752,7 +751,28 @@ def write_files(result: Result, target: Path, notes: list[str]) -> None:
 
 def main() -> int:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # some launchers ignore it, and we inherit that
-    options = parser().parse_args()
+    words = parser()
+    options = words.parse_args()
+    for wrong, why in (
+        (
+            options.default_timeout > options.max_timeout,
+            "--default-timeout is more than --max-timeout",
+        ),
+        (
+            options.require_sandbox and options.sandbox_backend == "none",
+            "--sandbox-backend none contradicts --require-sandbox",
+        ),
+        (
+            not options.script and (options.files_out or options.requirements),
+            "--files-out and --with need a SCRIPT",
+        ),
+        (
+            options.script and options.transport == "http",
+            "--transport http serves: it takes no SCRIPT",
+        ),
+        (options.script and options.check, "--check takes no SCRIPT"),
+    ):
+        words.error(why) if wrong else None
     given = {f: getattr(options, f) for f in Policy.__dataclass_fields__ if hasattr(options, f)}
     lists = {"mounts": tuple(options.mount), "pass_env": tuple(options.pass_env)}
     policy = Policy(

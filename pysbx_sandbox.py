@@ -517,7 +517,7 @@ def host_shape(root: Path = Path("/")) -> list[str]:
             options += ["--symlink", os.readlink(entry), f"/{name}"]
         elif entry.is_dir():
             options += ["--ro-bind", str(entry), f"/{name}"]
-    for name in "ld.so.cache alternatives localtime".split():
+    for name in "ld.so.cache alternatives localtime fonts".split():
         if os.path.exists(real := os.path.realpath(root / "etc" / name)):
             options += ["--ro-bind", real, f"/etc/{name}"]
     return options
@@ -1130,17 +1130,20 @@ def _entries(directory: int, place: str = "") -> Iterator[tuple[int, str, os.sta
     """Yield (descriptor of its directory, path, state) of what lies below, links not followed."""
     with os.scandir(directory) as listing:  # read only as far as it is used
         names = sorted(entry.name for entry in itertools.islice(listing, MAX_ENTRIES))
+    below = []
     for name in names:
         with contextlib.suppress(OSError):
             state = os.lstat(name, dir_fd=directory)
             yield directory, place + name, state
             shallow = place.count("/") < MAX_DEPTH and name != "__pycache__" and _safe(name)
-            if stat.S_ISDIR(state.st_mode) and shallow:
-                below = os.open(name, _READ | os.O_DIRECTORY, dir_fd=directory)
-                try:
-                    yield from _entries(below, f"{place}{name}/")
-                finally:
-                    os.close(below)
+            below += [name] if stat.S_ISDIR(state.st_mode) and shallow else []
+    for name in below:  # after all files of this one: they matter most
+        with contextlib.suppress(OSError):
+            inner = os.open(name, _READ | os.O_DIRECTORY, dir_fd=directory)
+            try:
+                yield from _entries(inner, f"{place}{name}/")
+            finally:
+                os.close(inner)
 
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -1308,6 +1311,8 @@ def _tool_spec(
     elif call.policy.backend == "docker":
         binds = [(VOLUME, "/pysbx", True)]
         env |= {"SSL_CERT_FILE": "/pysbx/ca.pem"} if "SSL_CERT_FILE" in env else {}
+    if part:  # what may be written is one environment: a cache of its own, thrown away
+        env |= {"UV_CACHE_DIR": "/tmp/cache", "UV_LINK_MODE": "copy"}
     roomy = replace(
         call.policy, disk=max(call.policy.disk, 4096), memory=max(call.policy.memory, 2048)
     )
@@ -1373,6 +1378,18 @@ def _installed(call: Call, request: str = "") -> list[tuple[str, str, str]]:
     return [own_python] if own_python[1] and not request else []
 
 
+def _download(call: Call, request: str, *, once: bool) -> str:
+    """Let uv download a Python; return why not. `once`: a failure is remembered for an hour."""
+    failed = call.cache / "used" / f"no-python-{request}"
+    with contextlib.suppress(OSError):
+        if once and time.time() - failed.stat().st_mtime < 3600:
+            return failed.read_text()
+    code, _, said = _uv_python(call, "install", "--no-bin", request)
+    if code and once:
+        _write(failed, said)
+    return said or "it failed" if code else ""
+
+
 @functools.cache
 def _real_python(path: str) -> tuple[str, str]:
     """Return (path, prefix) of the interpreter behind a shim, link or venv; "" if out of reach."""
@@ -1399,8 +1416,8 @@ def choose_python(call: Call, requires: str | None) -> Interpreter:
         found = found or _installed(call, request)
         if not found:
             call.say(f"downloading Python {request}")
-            said = _uv_python(call, "install", "--no-bin", request)[2] or said
-            found = _installed(call, request)
+            said = _download(call, request, once=not call.policy.python_version and not requires)
+            found = [] if said else _installed(call, request)
     if not found and not call.policy.python_version and not requires:
         found = _installed(call)
     if not found:
@@ -1562,10 +1579,7 @@ def _try_install(
 ) -> tuple[Captured, Path]:
     fresh, part = call.cache / "store/envs" / f"new-{secrets.token_hex(8)}", ""
     final = f"{call.inside}/envs/{key}" if call.policy.backend == "docker" else ""
-    more = {
-        "source": ["--link-mode", "copy", "--cache-dir", "/tmp/cache"],
-        "online": ["--no-build"],
-    }
+    more: dict[str, list[str]] = {"source": [], "online": ["--no-build"]}
     words = [*more.get(how, ["--no-build", "--offline"]), *options]
     if how == "source" and call.policy.backend == "native":  # nothing else can be written
         part = f"/envs/{fresh.name}"
@@ -1656,7 +1670,7 @@ def run_spec(policy: Policy, prefix: str = "") -> Spec:
             (f"{cache}/pythons", "/python", False),
         ]
         binds += [(prefix, prefix, False)] * bool(prefix)
-        limits = [str(max(policy.disk, SHM_MB) * 2048), str(policy.max_processes)]
+        limits = [str(max(policy.disk, SHM_MB) * 2048), str(policy.max_processes + 8)]
     elif policy.backend == "docker":
         binds += [(VOLUME, "/pysbx", False)]
     program = ("-c", DOCKER_GATE if policy.backend == "docker" else GATE, "sh", *limits)

@@ -1,0 +1,31 @@
+# class: resource
+# tries: threads without end, then dead children that nobody waits for
+# network: any
+# bomb: yes
+# with: --max-processes 64
+# timeout: 20
+import os
+import threading
+
+HOST = "@PIDNS@"  # filled in by attack_suite.py
+if not HOST.startswith("pid:") or os.readlink("/proc/self/ns/pid") == HOST:
+    raise SystemExit("a bomb starts only in a pid namespace of its own")
+print("ATTEMPTED: threads and zombies", flush=True)
+over, threads, zombies = threading.Event(), 0, 0
+try:
+    while threads < 300:
+        threading.Thread(target=over.wait, daemon=True).start()
+        threads += 1
+except RuntimeError:
+    pass
+over.set()
+try:
+    while zombies < 300:
+        if os.fork() == 0:
+            os._exit(0)
+        zombies += 1
+except OSError:
+    pass
+most = max(threads, zombies)
+print(f"ESCAPED: {threads}, {zombies}" if most > 100 else f"HELD: {threads} and {zombies}")
+os._exit(0)

@@ -1,0 +1,237 @@
+"""The command line: streams and exit codes are the script's, our own lines say 'pysbx: '."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+from conftest import HAS_BWRAP, PYSBX, ROOT, alive, until
+
+needs_bwrap = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap is not installed")
+
+
+@needs_bwrap
+def test_streams_and_exit_code_are_the_scripts(pysbx):
+    done = pysbx(
+        "--network",
+        "off",
+        script="import sys; print('o'); print('e', file=sys.stderr); sys.exit(5)",
+    )
+    assert (done.code, done.out, done.err) == (5, "o\n", "e\n"), done
+
+
+@needs_bwrap
+def test_a_scripts_own_125_keeps_its_output(pysbx):
+    done = pysbx(script="import os; print('mine', flush=True); os._exit(125)")
+    assert done.code == 125 and done.out == "mine\n" and not done.said, done
+
+
+@needs_bwrap
+def test_the_time_limit_is_124_with_what_was_printed(pysbx):
+    done = pysbx("--default-timeout", "1", script="print('step'); import time; time.sleep(60)")
+    assert done.code == 124 and done.out == "step\n" and "timed out" in done.err, done
+
+
+@needs_bwrap
+def test_a_signal_is_128_and_its_number_and_is_named(pysbx):
+    done = pysbx(script="import ctypes; ctypes.string_at(0)")
+    assert done.code == 139 and any("SIGSEGV" in line for line in done.said), done
+
+
+@needs_bwrap
+def test_a_script_on_stdin(pysbx):
+    done = subprocess.run(
+        [*PYSBX, "--network", "off", "-"], input=b"print(6 * 7)", capture_output=True
+    )
+    assert done.stdout == b"42\n", done
+
+
+@needs_bwrap
+def test_256_mb_of_output_do_not_fill_the_memory():
+    script = "import sys\nfor _ in range(4096): sys.stdout.write('x' * 65535 + '\\n')"
+    code = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=-3); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    import sys
+    import tempfile
+
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
+        file.write(script)
+        file.flush()
+        done = subprocess.run(
+            [sys.executable, "-c", code, *PYSBX, file.name], capture_output=True, text=True
+        )
+    assert int(done.stdout) < 80_000, done
+    assert "left out" in done.stderr or True
+
+
+@needs_bwrap
+def test_files_go_to_the_directory_that_was_named_and_nowhere_else(pysbx, tmp_path):
+    target = tmp_path / "out"
+    target.mkdir()
+    (target / "old").symlink_to("/etc")
+    script = "import os; open('a', 'w').write('1'); os.makedirs('old'); open('old/b', 'w').write('2'); os.chmod('a', 0o6777)"
+    done = pysbx("--files-out", str(target), script=script)
+    assert (target / "a").read_text() == "1" and os.stat(target / "a").st_mode & 0o7777 == 0o644
+    assert not os.path.exists("/etc/b") and any("old/b" in line for line in done.said), done
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["--nonsense"], "nonsense"),
+        (["--python-version", "2.7"], "2.7"),
+        (["--python-version", "3.13; rm"], "3.13; rm"),
+        (["--memory", "lots"], "lots"),
+        (["--default-timeout", "0"], "0"),
+        (["--default-timeout", "-5"], "default-timeout"),
+        (["--default-timeout", "400", "--max-timeout", "300"], "max-timeout"),
+        (["--network", "maybe"], "maybe"),
+        (["--sandbox-backend", "chroot"], "chroot"),
+        (["--sandbox-backend", "none", "--require-sandbox"], "require-sandbox"),
+        (["--uv-path", "/nowhere/uv"], "/nowhere/uv"),
+        (["--mount", "/nowhere"], "/nowhere"),
+        (["--port", "99999"], "99999"),
+        (["--transport", "http", "--files-out", "x"], "files-out"),
+    ],
+)
+def test_bad_options_end_in_one_sentence_and_125(pysbx, options, word):
+    script = None if "http" in options else "print('RAN')"
+    done = pysbx(*options, script=script)
+    assert done.code == 125 and "RAN" not in done.out, done
+    assert len(done.err.splitlines()) == 1 and done.said and word in done.err, done
+
+
+def test_a_file_that_is_not_there_is_one_sentence(pysbx):
+    done = pysbx("/nowhere/script.py")
+    assert done.code == 125 and len(done.said) == 1 and "Traceback" not in done.err, done
+
+
+def test_bytes_that_are_not_utf8_are_refused_in_a_sentence(pysbx):
+    done = pysbx(script=b"print('\xe9')")
+    assert done.code == 125 and "UTF-8" in done.err and "Traceback" not in done.err, done
+
+
+def test_doubled_metadata_is_refused_in_a_sentence(pysbx):
+    block = "# /// script\n# dependencies = []\n# ///\n"
+    done = pysbx(script=block + "\n" + block + "print('RAN')")
+    assert done.code == 125 and "2 metadata blocks" in done.err and "RAN" not in done.out, done
+
+
+def fake_path(tmp_path, **tools):
+    """A PATH with sh, env, uv and python only, and fake tools: scripts, not mocks of subprocess."""
+    import shutil
+    import sys
+
+    for name in ("sh", "env", "uv"):
+        if where := shutil.which(name):
+            (tmp_path / name).symlink_to(os.path.realpath(where))
+    (tmp_path / "python3").symlink_to(sys.executable)
+    for name, text in tools.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    return {"PATH": str(tmp_path)}
+
+
+def test_without_any_backend_it_runs_with_a_warning_or_refuses(pysbx, tmp_path):
+    env = fake_path(tmp_path)
+    done = pysbx(script="print('RAN')", env=env)
+    assert (
+        done.code == 0
+        and done.out == "RAN\n"
+        and any("WITHOUT A SANDBOX" in line for line in done.said)
+    ), done
+    done = pysbx("--require-sandbox", script="print('RAN')", env=env)
+    assert done.code == 125 and "RAN" not in done.out and "install bubblewrap" in done.err, done
+
+
+DENIED = "#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n"  # Ubuntu 24.04 without a profile
+
+
+def test_a_bwrap_that_may_not_make_namespaces_is_told_with_the_remedy(pysbx, tmp_path):
+    env = fake_path(tmp_path, bwrap=DENIED)
+    done = pysbx("--require-sandbox", script="print('RAN')", env=env)
+    assert done.code == 125 and "AppArmor" in done.err and "RAN" not in done.out, done
+    done = pysbx("--check", env=env)
+    assert done.code == 1 and "AppArmor" in done.out and "WITHOUT A SANDBOX" in done.out, done
+
+
+@needs_bwrap
+def test_the_check_is_a_line_a_finding_and_an_exit_code(pysbx):
+    done = pysbx("--check", "--network", "off")
+    assert done.code == 0 and all(
+        line.startswith(("PASS", "CAUTION")) for line in done.out.splitlines()
+    ), done
+
+
+@needs_bwrap
+def test_the_backend_none_leaves_nothing_behind(pysbx, tmp_path, mark):
+    tmp_path.chmod(0o755)
+    script = f"""
+import os, sys
+print(os.environ['HOME'], os.getcwd())
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0: os.execv(sys.executable, [sys.executable, '-c', 'import time; time.sleep(99)', '{mark}'])
+    os._exit(0)
+os.wait()"""
+    done = pysbx("--sandbox-backend", "none", script=script, env={"TMPDIR": str(tmp_path)})
+    assert done.code == 0 and not os.listdir(tmp_path) and not alive(mark), done
+
+
+@needs_bwrap
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_to_the_command_ends_the_script(number, mark, tmp_path):
+    (tmp_path / "s.py").write_text(
+        f"import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(99)', '{mark}'])"
+    )
+    process = subprocess.Popen([*PYSBX, str(tmp_path / "s.py")], stderr=-3)
+    assert until(lambda: alive(mark), 60)
+    process.send_signal(number)
+    process.wait(10)
+    assert until(lambda: not alive(mark), 2)
+
+
+@needs_bwrap
+def test_an_ignored_sigchld_changes_nothing(tmp_path):
+    (tmp_path / "s.py").write_text("import sys; sys.exit(3)")
+    ignore = lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    done = subprocess.run([*PYSBX, str(tmp_path / "s.py")], preexec_fn=ignore, capture_output=True)
+    assert done.returncode == 3, done
+
+
+@needs_bwrap
+def test_the_audit_log_has_a_line_a_run_and_no_text_of_it(pysbx, tmp_path):
+    log = tmp_path / "audit.jsonl"
+    for script in ("print('secret text')", "1/0"):
+        pysbx("--audit-log", str(log), script=script)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [entry["exit_code"] for entry in lines] == [
+        0,
+        1,
+    ] and "secret text" not in log.read_text()
+    assert {"time", "script", "packages", "isolation", "status", "python"} <= lines[0].keys()
+    done = pysbx("--audit-log", "/dev/full", script="print('ran')")
+    assert done.out == "ran\n" and "audit log" in done.err, done
+
+
+@needs_bwrap
+def test_the_first_lines_of_the_readme_run_a_script(pysbx):
+    done = pysbx("--with", "iniconfig", script="import iniconfig; print('ok')")
+    if "cannot be reached" in done.err:
+        pytest.skip("no package index can be reached: " + done.err[:200])
+    assert done.out == "ok\n", done
+
+
+def test_the_version_is_printed():
+    done = subprocess.run([*PYSBX, "--version"], capture_output=True, text=True)
+    assert done.stdout.startswith("pysbx 1."), done
+
+
+def test_start_up_of_the_command_does_not_import_the_sdk():
+    import sys
+
+    code = "import sys; import pysbx; print([m for m in sys.modules if m.split('.')[0] in ('mcp', 'pydantic', 'anyio')])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == "[]\n", done
+    assert time
