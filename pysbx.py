@@ -65,7 +65,7 @@ def clean(text: str) -> str:
 HINTS = r"""
 ModuleNotFoundError: No module named '(?!pip') : declare the missing package in `dependencies`, by \
 its name on PyPI, which may differ from the name that is imported
-No module named '?pip\b|pip3?: (command )?not found|No such file or directory: 'pip3?' : there is no \
+No module named '?pip\b|externally-managed-environment|pip3?: (command )?not found|No such file or directory: 'pip3?' : there is no \
 pip in the sandbox: declare packages in the `dependencies` argument
 EOFError: EOF when reading a line : there is no input: put the values into the script
 Errno 30\b|Read-only file system : only the working directory, HOME and /tmp can be written
@@ -330,8 +330,8 @@ Limits: {policy.memory} MB memory, {policy.disk} MB disk, {limit} s.{mounts}"""
                 error=True,
             )
         yes = isinstance(consented, AcceptedElicitation) and consented.data.go
+        consent.append(yes)
         if not yes:
-            consent.append(False)
             return answer(
                 ["nothing was run: the user does not want scripts to run without a sandbox"],
                 error=True,

@@ -56,7 +56,7 @@ MB = 1 << 20
 SHM_MB = 256  # /dev/shm: multiprocessing needs it, docker's default of 64 MB is too small
 OPEN_FILES = 1024
 MAX_INODES = 200_000  # per sandbox without a memory cgroup: a tmpfs bounds bytes, not inodes
-MAX_SCRIPT, MAX_REQUIREMENTS, MAX_ENVIRONMENTS = 10 * MB, 200, 1000
+MAX_SCRIPT, MAX_BLOCK, MAX_REQUIREMENTS, MAX_ENVIRONMENTS = 10 * MB, 100_000, 200, 1000
 MAX_FILES, MAX_FILE, MAX_FILES_TOTAL = 100, 10 * MB, 32 * MB  # what comes back from a run
 MAX_ENTRIES, MAX_DEPTH = 5000, 8  # what is looked at to find it
 START_LIMIT = 20.0  # seconds for a sandbox to reach its gate
@@ -271,7 +271,7 @@ _V = (
     r"v?(?:\d+!)?\d+(?:\.\d+)*(?:[-_.]?(?:alpha|beta|preview|pre|rc|a|b|c)[-_.]?\d*)?"
     r"(?:-\d+|[-_.]?(?:post|rev|r)[-_.]?\d*)?(?:[-_.]?dev[-_.]?\d*)?"
 )
-_CLAUSE = rf"(?:[=!]= *{_V}(?:\.\*|\+[a-z0-9]+(?:[-_.][a-z0-9]+)*)?|(?:~=|[<>]=?) *{_V})"
+_CLAUSE = rf"(?:(?:===?|!=) *{_V}(?:\.\*|\+[a-z0-9]+(?:[-_.][a-z0-9]+)*)?|(?:~=|[<>]=?) *{_V})"
 _SPECIFIERS = re.compile(rf"(?i: *{_CLAUSE} *(?:, *{_CLAUSE} *)*,? *)")
 _REQUIREMENT = re.compile(
     rf"(?i:{_NAME} *(?:\[ *(?:{_NAME} *(?:, *{_NAME} *)*)?\] *)?"
@@ -297,8 +297,10 @@ def read_metadata(script: str) -> Metadata:
     """
     lines = re.split(r"\r\n|\r|\n", script.removeprefix("\ufeff"))
     blocks, warnings = _find_blocks(lines)
+    if len(warnings) > 10:
+        warnings[10:] = [f"and {len(warnings) - 10} more of this kind"]
     if len(blocks) > 1:
-        where = ", ".join(str(line) for line, _ in blocks)
+        where = ", ".join(str(line) for line, _ in blocks[:5])
         raise InvalidScript(
             f"the script has {len(blocks)} metadata blocks of type 'script' (lines {where}), "
             "PEP 723 allows one: merge them"
@@ -306,12 +308,13 @@ def read_metadata(script: str) -> Metadata:
     if not blocks:
         return Metadata(warnings=tuple(warnings))
     line, content = blocks[0]
+    if sum(map(len, content)) > MAX_BLOCK or any(text.count(".") > 1000 for text in content):
+        raise InvalidScript(f"the metadata block at line {line} is too large or too deep")
     try:  # the blank lines make the reader's line numbers those of the script
         data = tomllib.loads("\n" * line + "\n".join(content))
     except (ValueError, RecursionError) as error:
-        raise InvalidScript(
-            f"the metadata block at line {line} is not valid TOML: {error or 'nested too deeply'}"
-        ) from None
+        why = f"{error or 'nested too deeply'}"
+        raise InvalidScript(f"the metadata block at line {line} is not TOML: {why}") from None
     return _check_metadata(data, line, warnings)
 
 
@@ -350,18 +353,20 @@ def _check_metadata(data: dict[str, object], line: int, warnings: list[str]) -> 
         raise InvalidScript(where + "'requires-python' must be a string such as '>=3.11'")
     if not isinstance(tool, dict):
         raise InvalidScript(where + "'tool' must be a table")
-    if requires and not (len(requires) <= 200 and _SPECIFIERS.fullmatch(requires)):
+    if requires and not (_plain(requires) and _SPECIFIERS.fullmatch(_plain(requires))):
         raise InvalidScript(
             where
             + f"'requires-python' is {_shown(requires)}, not a version range such as '>=3.11'"
         )
-    for key in data.keys() - {"dependencies", "requires-python", "tool"}:
-        warnings.append(f"unknown key {_shown(key)} in the metadata block: ignored")
+    if unknown := sorted(data.keys() - {"dependencies", "requires-python", "tool"}):
+        names = ", ".join(map(_shown, unknown[:5]))
+        warnings.append(f"unknown keys in the metadata block are ignored: {names}")
     for key, table in [*data.items(), *tool.items()]:
         if isinstance(table, dict) and "dependencies" in table:
             warnings.append(f"'dependencies' below [{key}] are ignored: put them before any table")
     uv = tool.get("uv", {})
-    newer = str(uv.pop("exclude-newer", "")) if isinstance(uv, dict) else ""
+    given = uv.pop("exclude-newer", "") if isinstance(uv, dict) else ""
+    newer = str(given) if isinstance(given, str) or hasattr(given, "isoformat") else "?"
     if uv:
         warnings.append("[tool.uv] settings in the script are not obeyed (but exclude-newer is)")
     if newer and not re.fullmatch(
@@ -377,8 +382,10 @@ def check_requirements(requirements: Iterable[str]) -> tuple[str, ...]:
 
     An accept-list: no options, paths, variables or line ends; of URLs only `https://….whl`.
     """
+    if isinstance(requirements, str):
+        raise InvalidScript("dependencies must be a list of strings")
     for requirement in requirements:
-        found = len(requirement) <= 1000 and _REQUIREMENT.fullmatch(requirement.strip(" "))
+        found = _REQUIREMENT.fullmatch(_plain(requirement)) if requirement.strip(" ") else None
         if not found or found["marker"] is not None and not _marker_holds(found["marker"]):
             hint = "'name', 'name>=1.2' or 'name[extra]'"
             if re.search(r"git\+|://", requirement):
@@ -392,6 +399,12 @@ def check_requirements(requirements: Iterable[str]) -> tuple[str, ...]:
                 "(git, file, http and source URLs are not): name a release instead"
             )
     return tuple(requirements)
+
+
+def _plain(text: str) -> str:
+    """Return printable ASCII on one line, blanks folded; "" for other text and for too much of it."""
+    good = text.isascii() and text.isprintable() and len(text) <= 1000
+    return re.sub(" +", " ", text.strip(" ")) if good else ""
 
 
 def _marker_holds(marker: str) -> bool:
@@ -603,7 +616,11 @@ or by a kernel setting) : use --sandbox-backend docker, or start the outer conta
 seccomp=unconfined and systempaths=unconfined
 mount proc|make / slave|mount devpts|pivot_root : a fresh /proc cannot be mounted (inside a \
 container) : use --sandbox-backend docker, or start the outer container with systempaths=unconfined
-Unknown option|PR_SET_SECCOMP : this bwrap is too old : install bubblewrap 0.7 or newer
+Unknown option : this bwrap is too old : install bubblewrap 0.7 or newer
+PR_SET_SECCOMP : the kernel refuses the system call filter : use --sandbox-backend docker, or a \
+kernel with CONFIG_SECCOMP_FILTER
+execvp|source path : a program, its loader or a directory of this host cannot be shown : use \
+--sandbox-backend docker, and report the layout of this host
 """.replace("\\\n", "")
 
 
@@ -1127,23 +1144,30 @@ def _ready(fds: Iterable[int | None], seconds: float) -> set[int]:
 
 
 def _entries(directory: int, place: str = "") -> Iterator[tuple[int, str, os.stat_result]]:
-    """Yield (descriptor of its directory, path, state) of what lies below, links not followed."""
+    """Yield (descriptor of its directory, path, state) of what lies below, links not followed.
+
+    A directory is yielded only where it is not entered.
+    """
     with os.scandir(directory) as listing:  # read only as far as it is used
         names = sorted(entry.name for entry in itertools.islice(listing, MAX_ENTRIES))
     below = []
     for name in names:
         with contextlib.suppress(OSError):
             state = os.lstat(name, dir_fd=directory)
-            yield directory, place + name, state
-            shallow = place.count("/") < MAX_DEPTH and name != "__pycache__" and _safe(name)
-            below += [name] if stat.S_ISDIR(state.st_mode) and shallow else []
-    for name in below:  # after all files of this one: they matter most
-        with contextlib.suppress(OSError):
+            if stat.S_ISDIR(state.st_mode) and place.count("/") < MAX_DEPTH and _safe(name):
+                below += [(name, state)] if name != "__pycache__" else []
+            else:
+                yield directory, place + name, state
+    for name, state in below:  # after all files of this one: they matter most
+        try:
             inner = os.open(name, _READ | os.O_DIRECTORY, dir_fd=directory)
-            try:
-                yield from _entries(inner, f"{place}{name}/")
-            finally:
-                os.close(inner)
+        except OSError:
+            yield directory, place + name, state
+            continue
+        try:
+            yield from _entries(inner, f"{place}{name}/")
+        finally:
+            os.close(inner)
 
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -1163,15 +1187,17 @@ def _take(entries: Iterable[_Entry], notes: list[str]) -> tuple[File, ...]:
     """Choose and read what is handed on; count the rest in `notes`."""
     files: dict[object, File] = {}
     left, room = 0, MAX_FILES_TOTAL
-    for path, identity, size, kind, read in itertools.islice(entries, MAX_ENTRIES):
+    for number, (path, identity, size, kind, read) in enumerate(entries):
+        if number >= MAX_ENTRIES:
+            notes.append(f"more than {MAX_ENTRIES} files were left: the rest was not looked at")
+            break
         if path == "script.py" or kind == "directory":
             continue
         with contextlib.suppress(OSError, tarfile.TarError):
             left += 1
             if kind == "file" and identity not in files and len(files) < MAX_FILES and _safe(path):
-                files[identity] = File(
-                    path, size, read(size) if size <= min(room, MAX_FILE) else None
-                )
+                small = size <= min(room, MAX_FILE)
+                files[identity] = File(path, size, read(size) if small else None)
                 room -= len(files[identity].data or b"")
                 left -= 1
     if left:
@@ -1193,8 +1219,8 @@ def collect_files(work: int, notes: list[str]) -> tuple[File, ...]:
             with open(os.open(path.rpartition("/")[2], _READ, dir_fd=directory), "rb") as file:
                 return file.read(size)
 
-        kinds = {stat.S_IFREG: "file", stat.S_IFDIR: "directory"}
-        return path, state.st_ino, state.st_size, kinds.get(stat.S_IFMT(state.st_mode), ""), read
+        kind = "file" if stat.S_ISREG(state.st_mode) else ""
+        return path, state.st_ino, state.st_size, kind, read
 
     return _take(itertools.starmap(entry, _entries(work)), notes)
 
@@ -1294,18 +1320,18 @@ def _operator_files(settings: dict[str, str]) -> tuple[list[Bind], list[tuple[st
 
 
 def _tool_spec(
-    call: Call, program: str, *words: str, part: str = "", network: bool = True
+    call: Call, program: str, *words: str, part: str = "", uv: bool = True, network: bool = True
 ) -> Spec:
     """Return the sandbox of a step of ours, which may write `part` of the cache ("": all of it)."""
-    settings = uv_environment(call.inside) if network else {}
+    settings = uv_environment(call.inside) if uv else {}
     binds: list[Bind] = []
     files: list[tuple[str, bytes]] = []
     env = {**SCRIPT_ENV, **settings, "HOME": HOME, "PATH": SCRIPT_ENV["PATH"], "PLOTS": PLOTS}
     if call.policy.backend == "native":
-        binds, files = _operator_files(settings) if network else ([], [])
+        binds, files = _operator_files(settings) if uv else ([], [])
         binds += [(f"{call.cache}/store{part}", f"/pysbx{part}", True)]
         binds += [(f"{call.cache}/pythons", "/python", False)]
-        binds += [(_visible_uv(find_uv(call.policy), str(call.cache)), "/run/uv", False)] * network
+        binds += [(_visible_uv(find_uv(call.policy), str(call.cache)), "/run/uv", False)] * uv
         env |= {"SSL_CERT_FILE": CA_FILE} if "SSL_CERT_FILE" in env else {}
         env |= {"NETRC": "/etc/netrc"}
     elif call.policy.backend == "docker":
@@ -1340,7 +1366,8 @@ def _uv_python(call: Call, *words: str, directory: str = "") -> tuple[int, str, 
     wait = call.policy.install_timeout
     if call.policy.backend == "docker":
         program = 'echo ready; read -r _; mkdir -p "$HOME"; exec uv python "$@"'
-        seen = _tool(call, _tool_spec(call, program, *words), "", b"", wait)
+        spec = _tool_spec(call, program, *words, network=words[0] == "install")
+        seen = _tool(call, spec, "", b"", wait)
         return (
             seen.code,
             seen.out.show(1 << 20).decode(),
@@ -1398,6 +1425,7 @@ def _real_python(path: str) -> tuple[str, str]:
     return (real, prefix) if real and _reachable(real) and _reachable(prefix) else ("", "")
 
 
+_engines: dict[str, str] = {}  # by docker_image: what tells one engine and image from another
 _interpreters: dict[tuple[Policy, str | None], Interpreter] = {}
 
 
@@ -1486,7 +1514,8 @@ def prepare(
         _write(salt, secrets.token_hex(16))
     pinned = all(re.search(r"===?[^*]*$|@", r) for r in requirements)
     index = [(k, v) for k, v in uv_environment("").items() if "INDEX" in k or "LINKS" in k]
-    parts = [salt.read_text(), python.path, python.version, call.policy.docker_image, newer, index]
+    engine = _engines.get(call.policy.docker_image, "")
+    parts = [salt.read_text(), python.path, python.version, engine, newer, index]
     parts += [sorted(requirements), "" if pinned else time.strftime("%G-%V")]
     key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
     record, path = call.cache / "used" / key, f"{call.inside}/envs/{key}/bin/python"
@@ -1585,9 +1614,8 @@ def _try_install(
         part = f"/envs/{fresh.name}"
         fresh.mkdir()
         os.chown(fresh, *[SANDBOX_UID if _drop() else -1] * 2)
-    spec = _tool_spec(
-        call, PREPARE, call.uv, f"{call.inside}/envs/{fresh.name}", final, *words, part=part
-    )
+    arguments = [call.uv, f"{call.inside}/envs/{fresh.name}", final, *words]
+    spec = _tool_spec(call, PREPARE, *arguments, part=part, network=bool(requirements))
 
     def echo(_: int, data: bytes) -> None:
         if b"Resolved" in data:
@@ -1604,7 +1632,7 @@ def _compile(call: Call, environment: Environment) -> None:
     if environment.packages and not (done := call.cache / "used" / f"{key}.compiled").exists():
         done.touch()
         words = environment.python.removesuffix("/bin/python") + "/lib"
-        spec = _tool_spec(call, COMPILE, words, part=f"/envs/{key}", network=False)
+        spec = _tool_spec(call, COMPILE, words, part=f"/envs/{key}", uv=False, network=False)
         _tool(call, spec, environment.python, b"", 120.0)
 
 
@@ -1638,12 +1666,12 @@ def _mount(text: str) -> Bind:
     path, home = os.path.realpath(text.removesuffix(":rw")), os.path.expanduser("~")
     if not os.path.exists(path):
         raise Unavailable(f"--mount {path}: there is no such file or directory")
-    if path in ("/", "/home", home) or stat.S_ISSOCK(os.stat(path).st_mode):
+    if path in ("/", "/home", "/tmp", home) or stat.S_ISSOCK(os.stat(path).st_mode):
         raise Unavailable(
             f"--mount {path} shows a home directory, / or a socket: name a directory below"
         )
     if "/pysbx/" in f"{path}/" or re.match(
-        "/(?:proc|sys|dev|etc|usr|run|python|work)(?:/|$)", path
+        "/(?:proc|sys|dev|etc|usr|run|python|work|tmp/home)(?:/|$)", path
     ):
         raise Unavailable(f"--mount {path}: this part of the system is not mounted for scripts")
     return path, path, text.endswith(":rw")
@@ -1651,7 +1679,10 @@ def _mount(text: str) -> Bind:
 
 def run_spec(policy: Policy, prefix: str = "") -> Spec:
     """Return the sandbox of a script; the same for all scripts of a policy, whatever they import."""
-    env, binds = dict(SCRIPT_ENV), [_mount(text) for text in policy.mounts]
+    env, binds = dict(SCRIPT_ENV), list(dict.fromkeys(map(_mount, policy.mounts)))
+    for (one, _, _), (other, _, _) in itertools.permutations(binds, 2):
+        if f"{one}/".startswith(f"{other}/"):  # a mount below a writable one is not safe in bwrap
+            raise Unavailable(f"--mount {one} lies in --mount {other}: one of them is enough")
     files: list[tuple[str, bytes]] = []
     native, limits = policy.backend == "native", ["", ""]
     if policy.network != "off":
@@ -1771,6 +1802,8 @@ def _docker_ready(policy: Policy, say: Say) -> None:
             raise Unavailable(
                 f"the image {image} cannot be pulled: {words.strip()[-300:]}; {advice}"
             )
+    image_id = _ask([docker, "image", "inspect", "--format", "{{.Id}}", image])[1]
+    _engines[image] = f"{json.loads(said).get('ID', '')} {image_id}"
     _sweep(docker)
     command = f"""cd /pysbx && mkdir -p cache envs pythons && rm -f ca.pem && cat >ca.pem &&
         chown {NOBODY}:{NOBODY} cache envs pythons && chmod 311 envs"""
@@ -1839,7 +1872,7 @@ def run(
     sandbox, total = _sandbox(run_spec(settled, python.prefix), cancel), policy.max_output_bytes
     try:
         say("running")
-        seen = run_capped(sandbox, environment.python, source, timeout, total // 2, echo)
+        seen = run_capped(sandbox, environment.python, source, timeout, (total + 1) // 2, echo)
         notes = [*metadata.warnings, python.note, warning and f"warning: {warning}"]
         files = sandbox.files(notes)
     finally:

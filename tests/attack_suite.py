@@ -551,8 +551,7 @@ class Attempt:
         return script
 
     def _argv(self, script: Path) -> list[str]:
-        argv = [sys.executable, str(PYSBX), "--sandbox-backend", self.backend, "--require-sandbox"]
-        argv += ["--network", self.network, "--default-timeout", f"{self.timeout:.0f}"]
+        argv = [*command(self.backend, self.network), "--default-timeout", f"{self.timeout:.0f}"]
         argv += ["--pass-env", MARK, *self.attack.options]
         argv += ["--files-out", str(self.files)] if self.attack.kind == "artifact" else []
         return [*argv, str(script)]
@@ -714,15 +713,19 @@ class Attempt:
         del self.bad[6:]
 
 
+def command(backend: str, network: str) -> list[str]:
+    """Return how pysbx is started; without a sandbox it cannot be asked to require one."""
+    argv = [sys.executable, str(PYSBX), "--sandbox-backend", backend, "--network", network]
+    return argv + ["--require-sandbox"] * (backend != "none")
+
+
 def works(backend: str, network: str = "off") -> str:
     """Run a harmless script; return why that fails, or ""."""
     with tempfile.TemporaryDirectory() as place:
         script = Path(place, "harmless.py")
         script.write_text("print(6 * 7)\nraise SystemExit(5)\n")
-        argv = [sys.executable, str(PYSBX), "--sandbox-backend", backend, "--require-sandbox"]
-        done = subprocess.run(
-            [*argv, "--network", network, str(script)], capture_output=True, timeout=300
-        )
+        argv = [*command(backend, network), str(script)]
+        done = subprocess.run(argv, capture_output=True, timeout=300)
         if done.returncode == 5 and done.stdout == b"42\n":
             return ""
         return f"exit code {done.returncode}: {done.stderr.decode(errors='replace')[-400:]}"
@@ -742,7 +745,7 @@ def main() -> int:
     parser.add_argument("--backend", choices=("native", "docker", "none"), default="native")
     parser.add_argument("--network", choices=("off", "on"), default="off")
     parser.add_argument("--only", action="append", default=[], help="a name, class or part of it")
-    parser.add_argument("--timeout", type=float, default=10.0, help="seconds a script has")
+    parser.add_argument("--timeout", type=float, default=30.0, help="seconds a script has")
     parser.add_argument("--markdown", action="store_true", help="end with a table of the classes")
     args = parser.parse_args()
     chosen = [

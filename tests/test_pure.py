@@ -545,7 +545,7 @@ SAYS = {  # what bwrap says: what our sentence must name
     "Failed to make / slave: Permission denied": "docker",
     "Can't find source path /opt/x: No such file or directory": "",
     "execvp /opt/x: No such file or directory": "loader",  # the program, or its /lib64/ld-…
-    "Can't mkdir parents for /work/x: Permission denied": "",
+    "Can't mkdir parents for /run/x: Permission denied": "",
     "Can't create file at /etc/x: Too many levels of symbolic links": "",
     "Unknown option --size": r"0\.7 or newer",
     "prctl(PR_SET_SECCOMP) reported EINVAL": "(?i)filter|seccomp",  # wrong or shared, never old
@@ -982,7 +982,7 @@ class Recorder:
 
     def __init__(self, place: Path) -> None:
         self.place, self.log = place, place / "log"
-        for directory in (place, *(place / n for n in ("bin", "cache", "wheels", "log"))):
+        for directory in (place, *(place / n for n in ("bin", "wheels", "log"))):
             directory.mkdir(exist_ok=True)
             directory.chmod(0o755)
         self.log.chmod(0o777)  # bwrap is started under another uid
@@ -996,7 +996,6 @@ class Recorder:
         env = {
             **os.environ,
             "PATH": f"{self.place}/bin:{os.environ['PATH']}",
-            "XDG_CACHE_HOME": f"{self.place}/cache",
             "UV_FIND_LINKS": f"{self.place}/wheels",
             "UV_OFFLINE": "1",
             "API_TOKEN": "hunter2-of-a-test",

@@ -1,5 +1,5 @@
 # class: kernel
-# tries: calls for administrators, with arguments that do nothing: reboot, clock, modules, personality
+# tries: calls for administrators with arguments that do nothing: reboot, clock, modules, swap
 # network: any
 import ctypes
 import platform
@@ -9,7 +9,8 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def call(x86, arm, *args):
-    return libc.syscall(x86 if X86 else arm, *args)
+    words = [ctypes.c_long(word) if isinstance(word, int) else word for word in args]
+    return libc.syscall(x86 if X86 else arm, *words)
 
 
 room = ctypes.create_string_buffer(256)
@@ -28,14 +29,13 @@ for name, x86, arm, words, done in (
     ("quotactl", 179, 60, (0x800001 << 8, None, 0, None), (0,)),
     ("iopl", 172, -1, (3,), (0,)),
     ("ioperm", 173, -1, (0x80, 1, 1), (0,)),
-    ("vhangup", 153, 58, (), ()),
     ("modify_ldt", 154, -1, (0, room, 16), (0,)),
     ("personality", 135, 92, (0x0400000,), (0,)),  # READ_IMPLIES_EXEC
     ("move_pages", 279, 239, (1, 0, None, None, None, 0), (0,)),
-    ("lookup_dcookie", 212, 18, (ctypes.c_ulong(0), room, 256), (22,)),
+    ("lookup_dcookie", 212, 18, (0, room, 256), (22,)),
 ):
-    if name == "vhangup" or (not X86 and arm < 0):
-        continue  # a hang-up cannot be taken back
+    if not X86 and arm < 0:
+        continue
     ctypes.set_errno(0)
     answer = call(x86, arm, *words)
     error = ctypes.get_errno() if answer < 0 else 0

@@ -12,7 +12,8 @@ iov = (ctypes.c_void_p * 2)(ctypes.addressof(one), 1)
 
 
 def call(x86, arm, *args):
-    return libc.syscall(x86 if X86 else arm, *args)
+    words = [ctypes.c_long(word) if isinstance(word, int) else word for word in args]
+    return libc.syscall(x86 if X86 else arm, *words)
 
 
 got = []

@@ -10,7 +10,8 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def call(x86, arm, *args):
-    return libc.syscall(x86 if X86 else arm, *args)
+    words = [ctypes.c_long(word) if isinstance(word, int) else word for word in args]
+    return libc.syscall(x86 if X86 else arm, *words)
 
 
 os.makedirs("new/old", exist_ok=True)
@@ -23,7 +24,7 @@ if call(155, 41, b"new", b"new/old") == 0:
 for words in (
     (b"none", b"new", b"tmpfs", 0, None),
     (b"proc", b"new", b"proc", 0, None),
-    (b"/", b"new", None, 0x5000, None),  # with what is below it
+    (b"new/old", b"new", None, 0x1000, None),
 ):
     if call(165, 40, *words) == 0:
         got.append(f"mount of {words[0].decode()}")

@@ -1,5 +1,5 @@
 # class: metadata
-# tries: settings of uv in the block: indexes, sources, a cache, mirrors, hosts without a certificate
+# tries: settings of uv in the block: indexes, sources, a cache, mirrors, trusted hosts
 # network: any
 
 # /// script

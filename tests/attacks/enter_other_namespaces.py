@@ -10,7 +10,8 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def call(x86, arm, *args):
-    return libc.syscall(x86 if X86 else arm, *args)
+    words = [ctypes.c_long(word) if isinstance(word, int) else word for word in args]
+    return libc.syscall(x86 if X86 else arm, *words)
 
 
 kinds = {"mnt": 0x20000, "net": 0x40000000, "pid": 0x20000000, "uts": 0x4000000}

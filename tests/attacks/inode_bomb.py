@@ -12,8 +12,9 @@ if not HOST.startswith("pid:") or os.readlink("/proc/self/ns/pid") == HOST:
     raise SystemExit("a bomb starts only in a pid namespace of its own")
 print("ATTEMPTED: creating", flush=True)
 places, most = ("/tmp", "/work", "/dev/shm"), 500_000
-for place in places[1:]:
+for other in places[1:]:
     if os.fork() == 0:
+        place = other
         break
 else:
     place = places[0]

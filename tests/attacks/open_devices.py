@@ -1,5 +1,5 @@
 # class: kernel
-# tries: opens and makes devices: memory, disks, the kernel's log, fuse, kvm, tun
+# tries: finds devices that it may use, and makes some: memory, disks, fuse, kvm, tun
 # network: any
 import os
 import stat
@@ -13,10 +13,9 @@ for directory, _, names in os.walk("/dev"):
         path = f"{directory}/{name}"
         try:
             mode = os.lstat(path).st_mode
-            if not (stat.S_ISBLK(mode) or stat.S_ISCHR(mode)) or name in USUAL:
-                continue
-            os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY))
-            got.append(path)
+            device = stat.S_ISBLK(mode) or stat.S_ISCHR(mode)
+            if device and name not in USUAL and os.access(path, os.R_OK):
+                got.append(path)  # not opened: opening a watchdog starts it
         except OSError:
             pass
 for path in ("/proc/kcore", "/proc/kmsg", "/proc/kpagecgroup", "/sys/kernel/debug/sched/debug"):

@@ -6,16 +6,18 @@ import os
 import sys
 
 home = os.path.expanduser("~")
-places = ["/tmp", "/dev/shm", "/var/tmp", "/run", "/run/lock", "/dev/mqueue", ".", "/work", home]
-places += [f"{home}/.config", f"{home}/.cache", f"{home}/.local", "/pysbx/envs", sys.prefix]
-found, left = [], 0
+os.makedirs(f"{home}/.config", exist_ok=True)
+places = ["/tmp", "/dev/shm", "/var/tmp", "/run", "/run/lock", "/dev/mqueue", ".", home]
+places += [f"{home}/.config", "/pysbx/envs", os.path.dirname(sys.prefix), sys.prefix]
+found = [place for place in places if os.path.lexists(f"{place}/@MARK@")]
+left = 0
 for place in places:
-    path = f"{place}/@MARK@"
-    found += [path] * os.path.lexists(path)
     try:
-        os.makedirs(place, exist_ok=True)
-        with open(path, "w") as file:
-            left += file.write("x")
+        if found:
+            os.unlink(f"{place}/@MARK@")
+        else:
+            with open(f"{place}/@MARK@", "w") as file:
+                left += file.write("x")
     except OSError:
         pass
 print(f"ESCAPED: from an earlier run: {found}" if found else f"HELD: {left} left, none found")

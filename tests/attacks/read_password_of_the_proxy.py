@@ -1,6 +1,6 @@
 # class: network
 # tries: finds the password in the address of the operator's proxy
-# network: any
+# network: on
 # needs: proxy
 import os
 import re

@@ -1,5 +1,5 @@
 # class: artifact
-# tries: children that survive the script swap files for links and let files grow while they are read
+# tries: children that survive it swap files for links and let files grow while they are read
 # network: any
 # bomb: yes
 # exit: 0

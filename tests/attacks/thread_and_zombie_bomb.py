@@ -11,14 +11,17 @@ HOST = "@PIDNS@"  # filled in by attack_suite.py
 if not HOST.startswith("pid:") or os.readlink("/proc/self/ns/pid") == HOST:
     raise SystemExit("a bomb starts only in a pid namespace of its own")
 print("ATTEMPTED: threads and zombies", flush=True)
-over, threads, zombies = threading.Event(), 0, 0
+over, threads, zombies = threading.Event(), [], 0
 try:
-    while threads < 300:
-        threading.Thread(target=over.wait, daemon=True).start()
-        threads += 1
+    while len(threads) < 300:
+        thread = threading.Thread(target=over.wait, daemon=True)
+        thread.start()
+        threads.append(thread)
 except RuntimeError:
     pass
 over.set()
+for thread in threads:
+    thread.join()
 try:
     while zombies < 300:
         if os.fork() == 0:
@@ -26,6 +29,6 @@ try:
         zombies += 1
 except OSError:
     pass
-most = max(threads, zombies)
-print(f"ESCAPED: {threads}, {zombies}" if most > 100 else f"HELD: {threads} and {zombies}")
+said = f"{len(threads)} threads, {zombies} zombies"
+print(f"ESCAPED: {said}" if max(len(threads), zombies) > 100 else f"HELD: {said}")
 os._exit(0)

@@ -11,7 +11,8 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def call(x86, arm, *args):
-    return libc.syscall(x86 if X86 else arm, *args)
+    words = [ctypes.c_long(word) if isinstance(word, int) else word for word in args]
+    return libc.syscall(x86 if X86 else arm, *words)
 
 
 got = []
@@ -19,7 +20,7 @@ if not X86:
     print("HELD: this machine has one table")
     raise SystemExit
 code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
-# push rbx; mov eax, 310 (unshare in the 32-bit table); mov ebx, CLONE_NEWUSER; int 0x80; pop rbx; ret
+# push rbx; mov eax, 310 (unshare); mov ebx, CLONE_NEWUSER; int 0x80; pop rbx; ret
 code.write(bytes.fromhex("53 b836010000 bb00000010 cd80 5b c3"))
 enter = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
 for name, attempt in (

@@ -9,7 +9,8 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def call(x86, arm, *args):
-    return libc.syscall(x86 if X86 else arm, *args)
+    words = [ctypes.c_long(word) if isinstance(word, int) else word for word in args]
+    return libc.syscall(x86 if X86 else arm, *words)
 
 
 got = []

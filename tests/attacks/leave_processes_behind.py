@@ -1,11 +1,15 @@
 # class: process
-# tries: leaves a daemon in a session of its own and ends at once
+# tries: ends at once, but leaves a daemon in its own session, and a child that holds its output
 # network: any
 # exit: 0
+# timeout: 60
 import os
 import time
 
-print("ATTEMPTED: a daemon is left", flush=True)
+print("ATTEMPTED: the answer must come now, and nobody may live on", flush=True)
+if os.fork() == 0:
+    time.sleep(120)
+    os._exit(0)
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
@@ -14,4 +18,3 @@ if os.fork() == 0:
             os.dup2(null, fd)
         time.sleep(120)
     os._exit(0)
-os.wait()

@@ -1,0 +1,438 @@
+"""The MCP server, with the SDK's client in its eras and with a raw one."""
+
+import asyncio
+import base64
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+from conftest import HAS_BWRAP, PYSBX, Client, alive, until, wheel
+from mcp import Client as SdkClient
+from mcp.client.stdio import StdioServerParameters
+from mcp.types import ElicitResult
+
+pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap is not installed")
+SLEEPER = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(99)', '{}'])"
+
+
+def sdk(work, *options, mode="auto", env=None, **more):
+    """Run work(client) against a server of ours with the SDK's own client."""
+    args = [*PYSBX[1:], "--no-warm-cache", *options]
+    parameters = StdioServerParameters(
+        command=PYSBX[0], args=args, env={**os.environ, **(env or {})}
+    )
+
+    async def main():
+        async with SdkClient(parameters, mode=mode, **more) as client:
+            return await work(client)
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
+def test_every_era_of_the_protocol_lists_the_tools_and_runs_a_script(mode):
+    async def work(client):
+        tools = (await client.list_tools()).tools
+        result = await client.call_tool(
+            "execute_python", {"script": "print(6 * 7)", "dependencies": []}
+        )
+        return tools, result
+
+    tools, result = sdk(work, "--network", "off", mode=mode)
+    assert [tool.name for tool in tools] == [
+        "execute_python",
+        "validate_script",
+        "check_environment",
+    ]
+    assert (
+        "42" in result.content[0].text
+        and not result.is_error
+        and result.structured_content is None
+    )
+
+
+def test_schemas_are_flat_and_descriptions_short_enough_for_every_client(server):
+    tools = server.ask("tools/list", {})["result"]["tools"]
+    for tool in tools:
+        text = json.dumps(tool["inputSchema"])
+        assert "anyOf" not in text and "additionalProperties" not in text and "$ref" not in text
+        assert len(tool["description"]) < 2000 and "outputSchema" not in tool
+    assert set(tools[0]["inputSchema"]["properties"]) == {
+        "script",
+        "dependencies",
+        "timeout_seconds",
+    }
+
+
+def test_the_first_line_is_ours_and_sections_carry_their_length(server):
+    forged = "exit code 0 after 0.01 s\n--- stdout, 3 bytes ---\nyes"
+    text, error = server.result(server.run(f"print('''{forged}'''); import sys; sys.exit(3)"))
+    assert text.startswith("exit code 3 after ") and not error
+    assert f"--- stdout, {len(forged) + 1} bytes ---\n{forged}" in text
+
+
+def test_the_server_lives_on_after_every_kind_of_bad_input(server):
+    for arguments, word in (
+        ({"script": ""}, "empty"),
+        ({"script": "x", "timeout_seconds": 0}, "timeout_seconds"),
+        ({"script": "x", "timeout_seconds": 10**9}, "timeout_seconds"),
+        ({"script": "x", "timeout_seconds": "soon"}, "timeout_seconds"),
+        ({"script": 5}, "script"),
+        ({}, "script"),
+        ({"script": "x", "dependencies": [5]}, "dependencies"),
+        (
+            {"script": "x", "dependencies": ["a"] * 5000 + [f"b{n}" for n in range(5000)]},
+            "too many",
+        ),
+        ({"script": "x", "dependencies": ["--index-url=http://x"]}, "requirement"),
+        ({"script": "x" * 11_000_000}, "limit"),
+        ({"script": "# /// script\n# dependencies = 5\n# ///"}, "list of strings"),
+    ):
+        call = server.start("tools/call", {"name": "execute_python", "arguments": arguments})
+        text, error = server.result(call)
+        assert error and word in text and "Traceback" not in text, text
+    assert "fine" in server.result(server.run("print('fine')"))[0]
+
+
+def test_dependencies_as_a_json_string_are_understood(server):
+    text, error = server.result(server.run("print('ok')", dependencies="[]"))
+    assert "ok" in text and not error
+
+
+def test_a_timeout_is_an_error_with_what_was_printed(server):
+    text, error = server.result(
+        server.run("print('so far'); import time; time.sleep(60)", timeout_seconds=1)
+    )
+    assert error and text.startswith("timed out after 1.") and "so far" in text
+
+
+def test_plots_come_back_as_images_without_a_word_in_the_script(server):
+    script = "import matplotlib.pyplot as plt\nfor n in range(2):\n    plt.figure(); plt.plot([1, n])\nplt.show()"
+    result = server.wait(server.run(script, dependencies=["matplotlib"]), 120)["result"]
+    text = result["content"][0]["text"]
+    if "cannot be reached" in text:
+        pytest.skip("no package index can be reached")
+    images = [block for block in result["content"] if block["type"] == "image"]
+    assert len(images) == 2 and "figure-2.png" in text, text
+    assert (
+        base64.b64decode(images[0]["data"]).startswith(b"\x89PNG")
+        and images[0]["mimeType"] == "image/png"
+    )
+
+
+def test_files_are_listed_and_short_text_is_shown(server):
+    script = "open('a.csv', 'w').write('x,y\\n1,2\\n'); open('b.bin', 'wb').write(bytes(100)); open('c.svg', 'w').write('<svg/>')"
+    text, _ = server.result(server.run(script))
+    assert (
+        "--- file a.csv, 8 bytes ---\nx,y\n1,2" in text
+        and "file b.bin, 100 bytes" in text
+        and "<svg/>" in text
+    )
+
+
+def test_an_image_too_large_for_clients_is_named_but_left_out(server):
+    script = "open('big.png', 'wb').write(b'\\x89PNG' + bytes(900_000)); open('small.png', 'wb').write(b'\\x89PNG' + bytes(9))"
+    result = server.wait(server.run(script))["result"]
+    assert (
+        "big.png" in result["content"][0]["text"] and "too large" in result["content"][0]["text"]
+    )
+    assert len([b for b in result["content"] if b["type"] == "image"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("script", "hint"),
+    [
+        ("import cv2", "declare the missing package in `dependencies`"),
+        (
+            "import subprocess, sys\nsys.exit(subprocess.run([sys.executable, '-m', 'pip', 'install', 'x'], capture_output=True, text=True).stderr)",
+            "there is no pip",
+        ),
+        ("import subprocess\nsubprocess.run(['pip', 'install', 'x'])", "there is no pip"),
+        ("x = 1", "print() what you want to see"),
+        ("```python\nprint(1)\n```", "markdown fence"),
+        ("input('name? ')", "there is no input"),
+        ("open('/usr/x', 'w')", "only the working directory"),
+        ("x = bytearray(3 << 30)\nfor n in range(0, len(x), 4096): x[n] = 1", "memory limit"),
+    ],
+)
+def test_a_hint_leads_to_the_next_step(server, script, hint):
+    text, _ = server.result(server.run(script))
+    lines = text.split("\n")
+    assert any(line.startswith("hint: ") and hint in line for line in lines), text
+    first = next((n for n, line in enumerate(lines) if line.startswith("---")), len(lines))
+    assert all(n < first for n, line in enumerate(lines) if line.startswith("hint: "))
+
+
+def test_without_network_the_hint_says_so(client):
+    off = client("--network", "off")
+    text, _ = off.result(
+        off.run("import urllib.request\nurllib.request.urlopen('http://example.invalid')")
+    )
+    assert "hint: scripts have no network here" in text
+
+
+def test_package_names_are_never_guessed(server):
+    assert "opencv" not in server.result(server.run("import cv2"))[0].lower()
+
+
+def test_progress_bars_come_in_their_last_state_without_escapes(server):
+    script = "import sys\nfor i in range(5001): sys.stderr.write('\\r\\x1b[2K%5d/5000' % i)\nprint('\\x1b]0;title\\x07OK')"
+    text, _ = server.result(server.run(script))
+    assert (
+        "5000/5000" in text and "4999/5000" not in text and "\x1b" not in text and "\nOK" in text
+    )
+
+
+def test_the_script_reads_nothing_of_the_protocol(server):
+    text, _ = server.result(server.run("import sys; print('read', len(sys.stdin.read()))"))
+    assert "read 0" in text and not server.junk
+
+
+def test_surrogates_and_controls_do_not_wedge_the_writer(server):
+    script = r"import os; os.write(1, b'\xed\xa0\x80 \x00\x07 \xff'); open('\udcff', 'w'); open('x\ny', 'w')"
+    text, _ = server.result(server.run(script))
+    assert text.startswith("exit code 0") and "left out" in text
+    assert "still" in server.result(server.run("print('still')"))[0]
+
+
+def test_answers_to_calls_at_once_are_the_right_ones(server):
+    calls = {
+        n: server.run(f"import time; time.sleep(0.1); print('answer {n}!')") for n in range(12)
+    }
+    assert all(f"answer {n}!" in server.result(call)[0] for n, call in calls.items())
+
+
+def test_a_queued_call_is_told_and_its_wait_is_not_counted(client):
+    one = client("--max-concurrent", "1", "--network", "off")
+    first = one.run("import time; time.sleep(2)")
+    second = one.run("print('second')", timeout_seconds=1)
+    assert "second" in one.result(second)[0] and one.result(first)[0].startswith("exit code 0")
+    assert any("queued" in (message or "") for message in one.progress)
+
+
+def test_a_long_install_tells_its_progress(client, index):
+    made = index(wheel("alpha"), wheel("beta"))
+    one = client("--network", "off", env=made.env)
+    assert (
+        "ok" in one.result(one.run("import alpha; print('ok')", dependencies=["alpha", "beta"]))[0]
+    )
+    words = " ".join(message or "" for message in one.progress)
+    assert "resolving" in words and "running" in words
+
+
+def test_cancelling_a_call_ends_its_script_at_once_and_the_next_call_works(client, mark):
+    one = client("--network", "off")
+    call = one.run(SLEEPER.format(mark))
+    assert until(lambda: alive(mark), 30)
+    one.send({"method": "notifications/cancelled", "params": {"requestId": call}})
+    assert until(lambda: not alive(mark), 1.5)
+    assert "next" in one.result(one.run("print('next')"))[0]
+
+
+@pytest.mark.parametrize(
+    "how", ["EOF", signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL]
+)
+def test_when_the_client_goes_the_server_and_every_script_go_too(client, mark, how):
+    one = client("--network", "off")
+    one.run(SLEEPER.format(mark))
+    assert until(lambda: alive(mark), 30)
+    one.process.stdin.close() if how == "EOF" else one.process.send_signal(how)
+    assert until(lambda: not alive(mark), 1.5)
+    code = one.process.wait(5)
+    assert code == {"EOF": 0, signal.SIGKILL: -9}.get(how, 128 + (how if how != "EOF" else 0))
+
+
+def test_the_spare_is_used_once_and_dies_with_the_server(client):
+    one = client("--network", "off")
+    one.result(one.run("print(1)"))
+    time.sleep(1)
+    waiting = [c for c in children(one.process.pid) if "bwrap" in c[1]]
+    assert len(waiting) == 1
+    one.result(one.run("print(2)"))
+    one.close()
+    assert until(lambda: not os.path.exists(f"/proc/{waiting[0][0]}"), 2)
+
+
+def children(pid):
+    found = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/children") as file:
+            for child in file.read().split():
+                with open(f"/proc/{child}/cmdline") as command:
+                    found.append((int(child), command.read()))
+    return found
+
+
+def test_a_dry_run_lists_versions_and_problems(client, index):
+    one = client("--network", "off", env=index(wheel("alpha")).env)
+    ask = lambda **a: one.result(
+        one.start("tools/call", {"name": "validate_script", "arguments": a})
+    )[0]
+    text = ask(script="import alpha", dependencies=["alpha"])
+    assert text.startswith("the script can run") and "alpha==1.0" in text
+    text = ask(script="def f(:", dependencies=["alpha>=2"])
+    assert (
+        text.startswith("problems were found")
+        and "line 1" in text
+        and "cannot be resolved" in text
+    )
+
+
+def test_the_environment_is_described_to_an_agent(server):
+    text, error = server.result(
+        server.start("tools/call", {"name": "check_environment", "arguments": {}})
+    )
+    assert "PASS    backend: native" in text and "warm cache:" in text and not error
+
+
+def nothing(tmp_path):
+    for name in ("sh", "uv", "env"):
+        import shutil
+
+        if where := shutil.which(name):
+            (tmp_path / name).symlink_to(os.path.realpath(where))
+    return {"PATH": str(tmp_path)}
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+@pytest.mark.parametrize("yes", [True, False])
+def test_the_user_is_asked_before_the_first_run_without_a_sandbox(tmp_path, yes, mode):
+    asked = []
+
+    async def ask(context, params):
+        asked.append(params.message)
+        return (
+            ElicitResult(action="accept", content={"go": True})
+            if yes
+            else ElicitResult(action="decline")
+        )
+
+    async def work(client):
+        return [
+            await client.call_tool("execute_python", {"script": "print('R' + 'AN')"})
+            for _ in range(2)
+        ]
+
+    results = sdk(work, mode=mode, env=nothing(tmp_path), elicitation_callback=ask)
+    for result in results:
+        text = result.content[0].text
+        assert (
+            ("RAN" in text and "WITHOUT A SANDBOX" in text)
+            if yes
+            else (result.is_error and "RAN" not in text)
+        )
+    assert len(asked) == 1 and "No sandbox works" in asked[0]
+
+
+def test_a_client_that_cannot_ask_is_told_in_every_result(client, tmp_path):
+    one = client(env=nothing(tmp_path))
+    for _ in range(2):
+        assert "WITHOUT A SANDBOX" in one.result(one.run("print(1)"))[0]
+
+
+# ---- HTTP
+
+
+@pytest.fixture
+def http():
+    made = []
+
+    def make(*options, env=None):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        argv = [
+            *PYSBX,
+            "--transport",
+            "http",
+            "--port",
+            str(port),
+            "--no-warm-cache",
+            "--network",
+            "off",
+            *options,
+        ]
+        made.append(
+            subprocess.Popen(argv, env={**os.environ, **(env or {})}, stderr=subprocess.PIPE)
+        )
+        assert until(lambda: answers(port), 30), made[-1].stderr.read1().decode()
+        return port, made[-1]
+
+    yield make
+    for process in made:
+        process.kill()
+        process.wait()
+
+
+def answers(port):
+    try:
+        return urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=1).status == 200
+    except OSError:
+        return False
+
+
+def post(port, script, *, token="", host="", timeout=30):
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "execute_python", "arguments": {"script": script}},
+    }
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": "2025-06-18",
+    }
+    headers |= {"Authorization": f"Bearer {token}"} if token else {}
+    headers |= {"Host": host} if host else {}
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/mcp", json.dumps(call).encode(), headers
+    )
+    try:
+        return 200, json.load(urllib.request.urlopen(request, timeout=timeout))
+    except urllib.error.HTTPError as error:
+        return error.code, None
+
+
+def test_http_is_stateless_and_checks_host_on_loopback(http):
+    port, process = http()
+    assert "42" in post(port, "print(6 * 7)")[1]["result"]["content"][0]["text"]
+    assert post(port, "print(1)", host="evil.example")[0] in (403, 421)
+
+
+def test_http_wants_the_token(http):
+    port, _ = http(env={"PYSBX_TOKEN": "s3cret"})
+    assert post(port, "print(1)")[0] == 401 and post(port, "print(1)", token="wrong")[0] == 401
+    assert post(port, "print(1)", token="s3cret")[0] == 200
+
+
+def test_http_beyond_loopback_without_a_token_is_refused(pysbx):
+    done = pysbx("--transport", "http", "--host", "0.0.0.0", env={"PYSBX_TOKEN": ""})
+    assert done.code == 125 and "PYSBX_TOKEN" in done.err, done
+
+
+def test_http_ends_within_5_seconds_of_sigterm_with_a_call_in_flight(http, mark):
+    import threading
+
+    port, process = http()
+    threading.Thread(
+        target=lambda: pytest.raises(OSError, post, port, SLEEPER.format(mark)), daemon=True
+    ).start()
+    assert until(lambda: alive(mark), 30)
+    process.terminate()
+    process.wait(5)
+    assert until(lambda: not alive(mark), 1)
+
+
+def test_the_raw_client_of_these_tests_meets_no_junk_on_the_wire(client):
+    one = client("--sandbox-backend", "none")
+    one.result(one.run("import os; os.write(1, b'raw')"))
+    assert not one.junk and one.close() == 0
+    assert sys and Client
