@@ -358,8 +358,8 @@ def _check_metadata(data: dict[str, object], line: int, warnings: list[str]) -> 
             where
             + f"'requires-python' is {_shown(requires)}, not a version range such as '>=3.11'"
         )
-    if unknown := sorted(data.keys() - {"dependencies", "requires-python", "tool"}):
-        names = ", ".join(map(_shown, unknown[:5]))
+    if unknown := [k for k in data if k not in ("dependencies", "requires-python", "tool")]:
+        names = ", ".join(map(_shown, unknown[:10]))
         warnings.append(f"unknown keys in the metadata block are ignored: {names}")
     for key, table in [*data.items(), *tool.items()]:
         if isinstance(table, dict) and "dependencies" in table:
@@ -1677,12 +1677,18 @@ def _mount(text: str) -> Bind:
     return path, path, text.endswith(":rw")
 
 
+def _mounts(policy: Policy) -> list[Bind]:
+    """Return the binds of all --mount; one below a writable other is not safe in bwrap."""
+    binds = list(dict.fromkeys(map(_mount, policy.mounts)))
+    for (one, _, _), (other, _, _) in itertools.permutations(binds, 2):
+        if f"{one}/".startswith(f"{other}/"):
+            raise Unavailable(f"--mount {one} lies in --mount {other}: one of them is enough")
+    return binds
+
+
 def run_spec(policy: Policy, prefix: str = "") -> Spec:
     """Return the sandbox of a script; the same for all scripts of a policy, whatever they import."""
-    env, binds = dict(SCRIPT_ENV), list(dict.fromkeys(map(_mount, policy.mounts)))
-    for (one, _, _), (other, _, _) in itertools.permutations(binds, 2):
-        if f"{one}/".startswith(f"{other}/"):  # a mount below a writable one is not safe in bwrap
-            raise Unavailable(f"--mount {one} lies in --mount {other}: one of them is enough")
+    env, binds = dict(SCRIPT_ENV), _mounts(policy)
     files: list[tuple[str, bytes]] = []
     native, limits = policy.backend == "native", ["", ""]
     if policy.network != "off":
@@ -1750,6 +1756,7 @@ def settle(policy: Policy, say: Say = lambda text: None) -> tuple[Policy, str]:
     """
     if policy in _settled:
         return _settled[policy]
+    _mounts(policy)
     problems: list[str] = []
     order: list[Backend] = ["native", "docker", "none"]
     first = "docker" if policy.backend == "native" and sys.platform != "linux" else policy.backend
