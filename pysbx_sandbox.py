@@ -74,6 +74,8 @@ CA_BUNDLES = (  # Debian, Fedora, openSUSE (two), NixOS, Alpine
 PROXIES = [
     f(f"{p}_proxy") for p in "http https all no ftp".split() for f in (str.upper, str.lower)
 ]
+NOT_PUBLIC = """0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12
+    192.0.0.0/24 192.168.0.0/16 198.18.0.0/15 224.0.0.0/4 240.0.0.0/4""".split()  # RFC 6890
 UV_SETTINGS = (  # the operator's settings that reach uv, and only uv
     "UV_DEFAULT_INDEX UV_INDEX UV_INDEX_URL UV_EXTRA_INDEX_URL UV_FIND_LINKS UV_INDEX_STRATEGY "
     "UV_INSECURE_HOST UV_NATIVE_TLS UV_SYSTEM_CERTS UV_HTTP_TIMEOUT UV_PYTHON_INSTALL_MIRROR "
@@ -544,7 +546,9 @@ def etc_files(network: str, root: Path = Path("/")) -> dict[str, bytes]:
     }
     files["hosts"] = "127.0.0.1 localhost sandbox\n::1 localhost\n"
     files["nsswitch.conf"] = "passwd: files\ngroup: files\nhosts: files dns\n"
-    if network == "on":
+    if network == "public":
+        files["resolv.conf"] = "nameserver 10.0.2.3\n"  # slirp4netns, which asks the host's
+    elif network == "on":
         with contextlib.suppress(OSError):
             files["resolv.conf"] = (root / "etc/resolv.conf").read_text(errors="replace")
     return {name: text.encode() for name, text in files.items()}
@@ -842,7 +846,8 @@ class Sandbox:
         self.process: subprocess.Popen[bytes] | None = None
         self.group: tuple[Path, ...] = ()  # its control group
         self.init = self.gate = 0  # pids of the init of its namespace, of what waits at the gate
-        self.work = self.tmp = self.proc = self.status = -1  # descriptors
+        self.work = self.tmp = self.proc = self.status = self.exit = -1  # descriptors
+        self.router: subprocess.Popen[bytes] | None = None
         self.place, self.ended, self.crowded, self.cancel = "", "", False, cancel
         try:
             {"native": self._native, "docker": self._docker, "none": self._none}[self.backend]()
@@ -909,6 +914,42 @@ class Sandbox:
             Path(f"/proc/{gate}/oom_score_adj").write_text("1000")
         for directory in self.group:
             (directory / "cgroup.procs").write_text(gate)
+
+        if self.spec.network == "public":
+            self._route()
+
+    def _route(self) -> None:
+        """Give the sandbox a network of its own that leads to public addresses only."""
+        tools = [shutil.which(name) for name in ("slirp4netns", "nsenter", "ip")]
+        if not all(tools):
+            raise Unavailable(
+                "--network public needs slirp4netns, nsenter and ip: install slirp4netns"
+            )
+        with contextlib.ExitStack() as opened:
+            fds = [os.open(f"/proc/{self.init}/ns/net", os.O_RDONLY)]
+            fds += [fcntl.ioctl(fds[0], 0xB701), *os.pipe(), *os.pipe()]  # NS_GET_USERNS
+            net, user, ready, told, ended, self.exit = fds
+            for fd in fds[:-1]:
+                opened.callback(os.close, fd)
+            argv = f"""{tools[0]} --configure --mtu=65520 --disable-host-loopback --ready-fd={told}
+                --exit-fd={ended} --userns-path=/proc/self/fd/{user} --netns-type=path
+                /proc/self/fd/{net} tap0""".split()
+            keep = {"pass_fds": (net, user, told, ended), "stdin": -3, "stdout": -3, **_drop()}
+            self.router = subprocess.Popen(argv, stderr=-3, **keep)
+            own = re.findall(r"inet ([\d.]+)", _ask([str(tools[2]), "-4", "-o", "addr"])[1])
+            routes = "".join(f"route add unreachable {r}\n" for r in [*NOT_PUBLIC, *own])
+            argv = [str(tools[1]), f"--user=/proc/self/fd/{user}", f"--net=/proc/self/fd/{net}"]
+            argv += ["--preserve-credentials", str(tools[2]), "-force", "-batch", "-"]
+            if not _ready([ready], START_LIMIT):
+                raise Unavailable("--network public: slirp4netns does not come up (can this user open /dev/net/tun?)")
+            done = subprocess.run(argv, input=routes.encode(), capture_output=True, **_only(keep))
+            seen = subprocess.run(
+                [*argv[:4], str(tools[2]), "route"], capture_output=True, **_only(keep)
+            )
+        if seen.stdout.count(b"unreachable") < len(NOT_PUBLIC):
+            raise Unavailable(
+                f"--network public: routes cannot be closed: {done.stderr.decode()[-200:]}"
+            )
 
     def _none(self) -> None:
         self.place = tempfile.mkdtemp(prefix="pysbx-run-")
@@ -1033,9 +1074,13 @@ class Sandbox:
             for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
                 with contextlib.suppress(OSError, AttributeError):
                     pipe.close()  # type: ignore[union-attr]
-        for fd in {self.work, self.tmp, self.proc, self.status} - {-1}:
+        for fd in {self.work, self.tmp, self.proc, self.status, self.exit} - {-1}:
             os.close(fd)
-        self.work = self.tmp = self.proc = self.status = -1
+        self.work = self.tmp = self.proc = self.status = self.exit = -1
+        if self.router:
+            self.router.kill()
+            self.router.wait()
+            self.router = None
         _remove_cgroup(self.group)
         for directory, _, _ in os.walk(self.place) if self.place else ():
             with contextlib.suppress(OSError):
@@ -1133,6 +1178,10 @@ def run_capped(
     seen.code = 128 - seen.code if seen.code < 0 else seen.code
     seen.limit = seen.limit or sandbox.limit_met()
     return seen
+
+
+def _only(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name not in ("stdin", "stdout")}
 
 
 def _ready(fds: Iterable[int | None], seconds: float) -> set[int]:

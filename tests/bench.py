@@ -777,8 +777,8 @@ print("TOKEN")
 
         def floor(path: str = path) -> float:
             began = time.perf_counter()
-            with subprocess.Popen([bench.python, path], stdout=subprocess.PIPE) as process:
-                last = b""
+            argv, last = [bench.python, path], b""
+            with subprocess.Popen(argv, stdout=subprocess.PIPE, env=environment()) as process:
                 assert process.stdout
                 while data := os.read(process.stdout.fileno(), 1 << 16):
                     last = data

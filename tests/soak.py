@@ -242,7 +242,7 @@ class Soak:
     def vanished(self, life: Life) -> None:
         """Nothing that was below the server lives on, nor anything with our mark."""
         until = time.monotonic() + CALM
-        while left := alive(life.below) + marked(self.mark):
+        while left := sorted({*alive(life.below), *marked(self.mark)}):
             if time.monotonic() > until:
                 shown = ", ".join(f"{pid} {command_line(pid)}" for pid in left[:5])
                 how = "killed" if life.killed else "ended"
@@ -279,6 +279,8 @@ class Soak:
         self.pending[number] = pending
         self.counts[run.kind] += 1
         life.done += 1
+        if life.done == -(-life.runs // 10):
+            self.look(life)
 
     def cancel_due(self, life: Life) -> None:
         now = time.monotonic()

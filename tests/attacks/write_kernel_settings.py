@@ -18,7 +18,7 @@ for name in "core_pattern modprobe hostname domainname ns_last_pid randomize_va_
 switches = ["/proc/sysrq-trigger", "/sys/power/state", "/sys/kernel/uevent_helper"]
 for kind in ("release_agent", "cgroup.procs", "memory.max", "*/memory.limit_in_bytes"):
     switches += glob.glob(f"/sys/fs/cgroup/{kind}") + glob.glob(f"/sys/fs/cgroup/*/{kind}")
-for path in [*switches, "/proc/timer_list", "/proc/1/oom_score_adj", "/proc/sys/vm/drop_caches"]:
+for path in [*switches, "/proc/sys/vm/drop_caches", "/proc/sys/kernel/sysrq"]:
     try:
         os.close(os.open(path, os.O_WRONLY))  # nothing is written
         got.append(path)
