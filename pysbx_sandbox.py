@@ -820,7 +820,7 @@ def _bwrap() -> tuple[str, str]:
     if not _reachable(path):  # its own words say more than our "Permission denied" would
         said = _ask([path, "--unshare-all", "--ro-bind", "/", "/", "true"])[2]
         raise Unavailable(explain_bwrap(said or f"uid {SANDBOX_UID} cannot execute {path}"))
-    return path, _ask([path, "--help"])[1]
+    return os.path.realpath(path), _ask([path, "--help"])[1]
 
 
 @functools.cache
