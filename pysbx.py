@@ -24,7 +24,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, cast
 
 import pysbx_sandbox as sandbox
 from pysbx_sandbox import Policy, Result, SandboxError, __version__
@@ -40,6 +40,17 @@ WARM = """numpy pandas matplotlib scipy scikit-learn requests httpx beautifulsou
 INSTRUCTIONS = """Run Python with execute_python: a fresh sandbox for every call, nothing is kept
 between calls. Declare packages in `dependencies` or in a PEP 723 block; they are installed before
 the time limit starts. Print what you want to see; files left in the working directory come back."""
+
+
+EXECUTE = """Run a Python script in a fresh sandbox; returns exit code, stdout, stderr and files.
+Packages: name them in `dependencies` or in a PEP 723 block of the script; they are installed before
+the time limit starts. The working directory is empty and private; files left in it come back, images
+as images; plt.show() works. Nothing is kept between calls. There is no stdin. Network: {p.network}.
+Limits: {p.memory} MB memory, {p.disk} MB disk, {limit} s.{mounts}"""
+VALIDATE = """Check a script without running it: metadata, syntax under the Python it would get, and
+the versions of its dependencies that would be installed. Nothing is executed."""
+CHECK = "Try the sandbox from inside: what confines scripts here, Python, limits, mounts, cache."
+Image = tuple[str, bytes]  # format, content
 
 
 # ---- from a result to text
@@ -179,95 +190,27 @@ caught: list[int] = []  # the signal that ends us
 warmed = ["not asked for"]  # how far the warm cache is
 
 
-def create_server(policy: Policy, options: argparse.Namespace) -> Any:
-    """Return the MCP server with its three tools; the SDK is imported here, not for the rest."""
-    gc.disable()  # while importing: worth 60 ms of 900
-    from mcp.server import CacheHint, MCPServer
-    from mcp.server.auth.provider import AccessToken
-    from mcp.server.auth.settings import AuthSettings
-    from mcp.server.mcpserver import (
-        AcceptedElicitation,
-        Context,
-        Elicit,
-        ElicitationResult,
-        Resolve,
-    )
-    from mcp.types import CallToolResult, ContentBlock, ImageContent, TextContent, ToolAnnotations
-    from pydantic import AnyHttpUrl, BaseModel, Field
+class Service:
+    """What the tools share: the policy, the options, the calls under way, the user's consent."""
 
-    gc.enable()
-    gc.freeze()
-    runs, limit = Runs(options.max_concurrent), options.max_timeout
-    default = min(options.default_timeout, limit)
+    def __init__(self, policy: Policy, options: argparse.Namespace) -> None:
+        self.policy, self.options, self.runs = policy, options, Runs(options.max_concurrent)
+        self.limit = options.max_timeout
+        self.default = min(options.default_timeout, self.limit)
+        self.mounts = f" Paths of the host: {', '.join(policy.mounts)}." if policy.mounts else ""
+        self.consent: list[bool] = []
 
-    @contextlib.asynccontextmanager
-    async def lifespan(server: Any) -> AsyncIterator[dict[str, object]]:
-        try:
-            yield {}
-        finally:  # running tools have been cancelled here
-            if options.transport == "stdio":
-                runs.end()
-            if caught:
-                os._exit(128 + caught[0])  # the SDK's stdin thread cannot be interrupted
-
-    class Token:
-        async def verify_token(self, token: str) -> AccessToken | None:
-            good = hmac.compare_digest(token.encode(), options.token.encode())
-            return AccessToken(token="", client_id="pysbx", scopes=[]) if good else None
-
-    auth: dict[str, Any] = {}
-    if options.transport == "http" and options.token:
-        url = AnyHttpUrl(f"http://{options.host}:{options.port}")
-        auth = {
-            "auth": AuthSettings(issuer_url=url, resource_server_url=None),
-            "token_verifier": Token(),
-        }
-    server = MCPServer(
-        "pysbx",
-        version=__version__,
-        instructions=INSTRUCTIONS + options.warning,
-        subscriptions=False,
-        log_level="WARNING",
-        lifespan=lifespan,
-        cache_hints={"tools/list": CacheHint(ttl_ms=3_600_000, scope="public")},
-        **auth,
-    )
-    most = {"minimum": 1, "maximum": limit}
-    says = "Packages to install, as on PyPI: ['numpy', 'pandas>=2']"
-    says_seconds = f"Limit for the script itself, 1 to {limit} seconds, default {default}"
-    Script = Annotated[
-        str, Field(description="Python source; runs as a file; may have a PEP 723 block")
-    ]
-    Dependencies = Annotated[list[str], Field(description=says)]
-    Seconds = Annotated[int, Field(description=says_seconds, json_schema_extra=most)]
-
-    def annotations(*, quiet: bool) -> ToolAnnotations:
-        return ToolAnnotations(
-            read_only_hint=quiet,
-            idempotent_hint=quiet,
-            open_world_hint=not quiet,
-            destructive_hint=False,
-        )
-
-    class Consent(BaseModel):
-        go: bool = Field(description="Run scripts without a sandbox?")
-
-    consent: list[bool] = []
-
-    def ask(ctx: Context) -> Elicit[Consent] | Consent:
-        """Before the first run without a sandbox that was not asked for: ask the user, once."""
+    def must_ask(self, capabilities: Any) -> str:
+        """Return why the user is to be asked before a run, once: no sandbox works; or ""."""
         with contextlib.suppress(SandboxError):
-            settled, warning = sandbox.settle(policy)
-            can = ctx.client_capabilities and ctx.client_capabilities.elicitation is not None
-            if settled.backend == "none" and warning and can and not consent:
-                return Elicit(
-                    f"No sandbox works here: {warning}. Run scripts with your rights?", Consent
-                )
-        return Consent(go=all(consent))
+            settled, warning = sandbox.settle(self.policy)
+            can = capabilities is not None and capabilities.elicitation is not None
+            return warning if settled.backend == "none" and can and not self.consent else ""
+        return ""
 
-    def answer(
-        lines: list[str], *, error: bool = False, images: Sequence[tuple[str, bytes]] = ()
-    ) -> CallToolResult:
+    def answer(self, lines: list[str], error: bool = False, images: Sequence[Image] = ()) -> Any:
+        from mcp.types import CallToolResult, ContentBlock, ImageContent, TextContent
+
         content: list[ContentBlock] = [TextContent(text="\n".join(lines))]
         for kind, data in images:
             encoded = base64.b64encode(data).decode()
@@ -275,9 +218,9 @@ def create_server(policy: Policy, options: argparse.Namespace) -> Any:
         return CallToolResult(content=content, is_error=error)
 
     async def guarded(
-        ctx: Context, function: Callable[..., Any], shown: Callable[[Any], CallToolResult]
-    ) -> CallToolResult:
-        """Call a function of pysbx_sandbox with progress and cancellation; an error is one sentence."""
+        self, ctx: Any, function: Callable[..., Any], shown: Callable[[Any], Any]
+    ) -> Any:
+        """Call a function of pysbx_sandbox with progress and cancellation; an error is a sentence."""
         loop, began, words = asyncio.get_running_loop(), time.monotonic(), ["starting"]
 
         def tell() -> None:
@@ -296,94 +239,151 @@ def create_server(policy: Policy, options: argparse.Namespace) -> Any:
 
         beating = asyncio.ensure_future(beat())
         try:
-            return shown(await runs.call(functools.partial(function, progress=say), say))
+            return shown(await self.runs.call(functools.partial(function, progress=say), say))
         except SandboxError as error:
-            return answer([f"nothing was run: {error}"], error=True)
+            return self.answer([f"nothing was run: {error}"], error=True)
         finally:
             beating.cancel()
 
-    mounts = f" Paths of the host: {', '.join(policy.mounts)}." if policy.mounts else ""
-    meta = {"anthropic/alwaysLoad": True, "anthropic/maxResultSizeChars": 200_000}
-    loud = f"""Run a Python script in a fresh sandbox; returns exit code, stdout, stderr and files.
-Packages: name them in `dependencies` or in a PEP 723 block of the script; they are installed before
-the time limit starts. The working directory is empty and private; files left in it come back, images
-as images; plt.show() works. Nothing is kept between calls. There is no stdin. Network: {policy.network}.
-Limits: {policy.memory} MB memory, {policy.disk} MB disk, {limit} s.{mounts}"""
+    async def execute(self, ctx: Any, script: str, dependencies: list[str], seconds: int) -> Any:
+        def shown(result: Result) -> Any:
+            audit(self.options.audit_log, script, result)
+            self.runs.pool.submit(sandbox.after_run, self.policy, spare=not self.options.no_spare)
+            lines, images = blocks(script, result, seconds)
+            return self.answer(lines, result.status != "exited", images)
 
-    @server.tool(
-        title="Run Python",
-        description=loud,
-        annotations=annotations(quiet=False),
-        meta=meta,
-        structured_output=False,
-    )
-    async def execute_python(
-        script: Script,
-        ctx: Context,
-        consented: Annotated[ElicitationResult[Consent], Resolve(ask)],
-        dependencies: Dependencies = NOTHING,
-        timeout_seconds: Seconds = default,
-    ) -> CallToolResult:
-        if not 1 <= timeout_seconds <= limit:
-            return answer(
-                [f"nothing was run: timeout_seconds must be 1 to {limit}, not {timeout_seconds}"],
-                error=True,
-            )
-        yes = isinstance(consented, AcceptedElicitation) and consented.data.go
-        consent.append(yes)
-        if not yes:
-            return answer(
-                ["nothing was run: the user does not want scripts to run without a sandbox"],
-                error=True,
-            )
-
-        def shown(result: Result) -> CallToolResult:
-            audit(options.audit_log, script, result)
-            runs.pool.submit(sandbox.after_run, policy, spare=not options.no_spare)
-            lines, images = blocks(script, result, timeout_seconds)
-            return answer(lines, error=result.status != "exited", images=images)
-
-        call = functools.partial(
-            sandbox.run, script, dependencies=dependencies, timeout=timeout_seconds, policy=policy
+        if not self.consent[-1]:
+            no = "nothing was run: the user does not want scripts to run without a sandbox"
+            return self.answer([no], error=True)
+        if not 1 <= seconds <= self.limit:
+            wrong = f"nothing was run: timeout_seconds must be 1 to {self.limit}, not {seconds}"
+            return self.answer([wrong], error=True)
+        more: dict[str, Any] = {"dependencies": dependencies, "timeout": seconds}
+        return await self.guarded(
+            ctx, functools.partial(sandbox.run, script, policy=self.policy, **more), shown
         )
-        return await guarded(ctx, call, shown)
 
-    @server.tool(
-        title="Check a script", annotations=annotations(quiet=True), structured_output=False
-    )
-    async def validate_script(
-        script: Script, ctx: Context, dependencies: Dependencies = NOTHING
-    ) -> CallToolResult:
-        """Check a script without running it: metadata, syntax, versions of its dependencies."""
-
-        def shown(report: sandbox.Report) -> CallToolResult:
+    async def validate(self, ctx: Any, script: str, dependencies: list[str]) -> Any:
+        def shown(report: sandbox.Report) -> Any:
             first = "problems were found" if report.problems else "the script can run"
             notes = [f"note: {warning}" for warning in report.warnings]
-            return answer(
-                [f"{first}; Python {report.python}", *report.problems, *notes, *report.packages]
-            )
+            first = f"{first}; Python {report.python}"
+            return self.answer([first, *report.problems, *notes, *report.packages])
 
-        call = functools.partial(
-            sandbox.validate, script, dependencies=dependencies, policy=policy
+        more: dict[str, Any] = {"dependencies": dependencies}
+        return await self.guarded(
+            ctx, functools.partial(sandbox.validate, script, policy=self.policy, **more), shown
         )
-        return await guarded(ctx, call, shown)
 
-    @server.tool(
-        title="Check the sandbox", annotations=annotations(quiet=True), structured_output=False
-    )
-    async def check_environment(ctx: Context) -> CallToolResult:
-        """Try the sandbox from inside: what confines scripts here, Python, limits, mounts, cache."""
+    async def check(self, ctx: Any) -> Any:
+        def shown(found: list[sandbox.Finding]) -> Any:
+            return self.answer([*report_lines(found), f"warm cache: {warmed[-1]}.{self.mounts}"])
 
-        def shown(found: list[sandbox.Finding]) -> CallToolResult:
-            return answer([*report_lines(found), f"warm cache: {warmed[-1]}.{mounts}"])
+        return await self.guarded(ctx, lambda cancel, progress: sandbox.check(self.policy), shown)
 
-        return await guarded(ctx, lambda cancel, progress: sandbox.check(policy), shown)
 
-    threading.Thread(target=warm_up, args=(policy, options, runs), daemon=True).start()
+def create_server(policy: Policy, options: argparse.Namespace) -> Any:
+    """Return the MCP server with its three tools; the SDK is imported here, not for the rest."""
+    gc.disable()  # while importing: worth 60 ms of 900
+    from mcp.server import CacheHint, MCPServer
+    from mcp.server.auth.provider import AccessToken
+    from mcp.server.auth.settings import AuthSettings
+    from pydantic import AnyHttpUrl
+
+    gc.enable()
+    gc.freeze()
+    service = Service(policy, options)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(server: Any) -> AsyncIterator[dict[str, object]]:
+        try:
+            yield {}
+        finally:  # running tools have been cancelled here
+            if options.transport == "stdio":
+                service.runs.end()
+            if caught:
+                os._exit(128 + caught[0])  # the SDK's stdin thread cannot be interrupted
+
+    class Token:
+        async def verify_token(self, token: str) -> AccessToken | None:
+            good = hmac.compare_digest(token.encode(), options.token.encode())
+            return AccessToken(token="", client_id="pysbx", scopes=[]) if good else None
+
+    more: dict[str, Any] = {"subscriptions": False, "log_level": "WARNING", "lifespan": lifespan}
+    if options.transport == "http" and options.token:
+        url = AnyHttpUrl(f"http://{options.host}:{options.port}")
+        more["auth"] = AuthSettings(issuer_url=url, resource_server_url=None)
+        more["token_verifier"] = Token()
+    more["cache_hints"] = {"tools/list": CacheHint(ttl_ms=3_600_000, scope="public")}
+    more["instructions"] = INSTRUCTIONS + options.warning
+    server = MCPServer("pysbx", version=__version__, **more)
+    add_tools(server, service)
+    threading.Thread(target=warm_up, args=(policy, options, service.runs), daemon=True).start()
     return server
 
 
+def add_tools(server: Any, service: Service) -> None:
+    """Register the tools: names, parameters and defaults of the predecessor."""
+    from mcp.server.mcpserver import (
+        AcceptedElicitation,
+        Context,
+        Elicit,
+        ElicitationResult,
+        Resolve,
+    )
+    from mcp.types import CallToolResult, ToolAnnotations
+    from pydantic import BaseModel, Field
+
+    limit, default, policy = service.limit, service.default, service.policy
+    says = f"Limit for the script itself, 1 to {limit} seconds, default {default}"
+    seconds = Field(description=says, json_schema_extra={"minimum": 1, "maximum": limit})
+    says = "Python source; runs as a file; may have a PEP 723 block"
+    Script = Annotated[str, Field(description=says)]
+    says = "Packages to install, as on PyPI: ['numpy', 'pandas>=2']"
+    Packages = Annotated[list[str], Field(description=says)]
+
+    class Consent(BaseModel):
+        go: bool = Field(description="Run scripts without a sandbox?")
+
+    def ask(ctx: Context) -> Elicit[Consent] | Consent:
+        if why := service.must_ask(ctx.client_capabilities):
+            return Elicit(f"No sandbox works here: {why}. Run scripts with your rights?", Consent)
+        return Consent(go=all(service.consent))
+
+    def tool(title: str, text: str, *, quiet: bool = True, **meta: Any) -> Any:
+        kind: dict[str, Any] = {"read_only_hint": quiet, "idempotent_hint": quiet}
+        hints = ToolAnnotations(open_world_hint=not quiet, destructive_hint=False, **kind)
+        more = {"annotations": hints, "meta": meta or None, "structured_output": False}
+        return server.tool(title=title, description=text, **more)
+
+    text = EXECUTE.format(p=policy, limit=limit, mounts=service.mounts)
+    meta = {"anthropic/alwaysLoad": True, "anthropic/maxResultSizeChars": 200_000}
+
+    @tool("Run Python", text, quiet=False, **meta)  # type: ignore[untyped-decorator]
+    async def execute_python(
+        script: Script,
+        ctx: Context,
+        consent: Annotated[ElicitationResult[Consent], Resolve(ask)],
+        dependencies: Packages = NOTHING,
+        timeout_seconds: Annotated[int, seconds] = default,
+    ) -> CallToolResult:
+        service.consent.append(isinstance(consent, AcceptedElicitation) and consent.data.go)
+        done = await service.execute(ctx, script, dependencies, timeout_seconds)
+        return cast(CallToolResult, done)
+
+    @tool("Check a script", VALIDATE)  # type: ignore[untyped-decorator]
+    async def validate_script(
+        script: Script, ctx: Context, dependencies: Packages = NOTHING
+    ) -> CallToolResult:
+        return cast(CallToolResult, await service.validate(ctx, script, dependencies))
+
+    @tool("Check the sandbox", CHECK)  # type: ignore[untyped-decorator]
+    async def check_environment(ctx: Context) -> CallToolResult:
+        return cast(CallToolResult, await service.check(ctx))
+
+
 def report_lines(found: list[sandbox.Finding]) -> list[str]:
+    """Return findings as text, a line each."""
     return [f"{f.verdict:8}{f.subject}: {f.text}" for f in found]
 
 
@@ -501,6 +501,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def number(low: int, high: int) -> Callable[[str], int]:
+    """Return a parser of whole numbers within bounds."""
+
     def parse(text: str) -> int:
         if not (text.isascii() and text.isdigit() and low <= int(text) <= high):
             raise argparse.ArgumentTypeError(
@@ -511,7 +513,8 @@ def number(low: int, high: int) -> Callable[[str], int]:
     return parse
 
 
-def version(text: str) -> str:
+def python_version(text: str) -> str:
+    """Parse 3.N or 3.N.P."""
     if text and not re.fullmatch(r"3\.\d{1,2}(\.\d{1,2})?", text):
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a Python version such as 3.13 or 3.13.1"
@@ -519,164 +522,81 @@ def version(text: str) -> str:
     return text
 
 
+# option | what follows: a flag, choices, LOW..HIGH, "list" or text | default | help
+OPTIONS = """
+--check | flag | | try the sandbox from inside and say what is well and what is not
+--python-version | 3.N | | Python for scripts (default: 3.13, or what there is)
+--sandbox-backend | native,docker,none | {backend} | native: bubblewrap on Linux; none: no sandbox
+--require-sandbox | flag | | refuse to run scripts where no sandbox works
+--network | on,off,public | on | what scripts reach; public: the internet, not this host (default: on)
+--default-timeout | 1..86400 | 30 | seconds a script has if the call says nothing (default: 30)
+--max-timeout | 1..86400 | 300 | most seconds that a call may ask for (default: 300)
+--install-timeout | 1..86400 | 300 | seconds for installing packages (default: 300)
+--max-output-bytes | 100..104857600 | 102400 | output kept of a run (default: 102400)
+--memory | 16..1048576 | 2048 | MB of memory of a run (default: 2048)
+--disk | 16..1048576 | 512 | MB of the working directory (default: 512)
+--max-processes | 8..32000 | 256 | processes and threads of a run (default: 256)
+--max-concurrent | 1..1000 | {cores} | scripts at once (default: the cores)
+--mount | list HOST[:rw] | | show a file or directory to scripts, read-only unless :rw
+--pass-env | list NAME | | hand this environment variable to scripts
+--with | list REQ | | install this package for SCRIPT, too
+--files-out | DIR | | write the files that SCRIPT leaves to DIR
+--no-build | flag | | never build packages from source
+--no-warm-cache | flag | | do not install common packages while the server idles
+--no-spare | flag | | do not keep a sandbox waiting for the next call
+--cache-size | 16..1048576 | 8192 | MB that the package cache may hold (default: 8192)
+--audit-log | FILE | | append one JSON line a run
+--uv-path | P | | the uv to use
+--docker-path | P | docker | docker, or podman
+--docker-image | I | {image} | image of the docker backend; needs sh, tar and uv
+--docker-runtime | R | | runtime of the engine, such as runsc
+--transport | stdio,http | stdio | how to serve (default: stdio)
+--host | ADDRESS | 127.0.0.1 | address to serve HTTP on
+--port | 1..65535 | 8000 | port to serve HTTP on (default: 8000)
+"""
+
+
 def parser() -> Parser:
-    p, cores = (
-        Parser(
-            prog="pysbx",
-            description="Run Python scripts in a sandbox: serve MCP, or run SCRIPT.",
-            allow_abbrev=False,
-        ),
-        os.cpu_count() or 2,
-    )
-    add, mb, seconds = p.add_argument, number(16, 1 << 20), number(1, 86_400)
-    add(
-        "script",
-        nargs="?",
-        metavar="SCRIPT",
-        help="run this file once ('-': stdin); without it, serve MCP on stdio",
-    )
-    add(
-        "--check",
-        action="store_true",
-        help="try the sandbox from inside and say what is well and what is not",
-    )
-    add(
-        "--python-version",
-        type=version,
-        default="",
-        metavar="3.N",
-        help="Python for scripts (default: 3.13, or what there is)",
-    )
-    add(
-        "--sandbox-backend",
-        choices=("native", "docker", "none"),
-        default=Policy().backend,
-        help="native: bubblewrap on Linux; docker; none: no sandbox",
-    )
-    add(
-        "--require-sandbox",
-        action="store_true",
-        help="refuse to run scripts where no sandbox works",
-    )
-    add(
-        "--network",
-        choices=("on", "off", "public"),
-        default="on",
-        help="what scripts reach (default: on)",
-    )
-    add(
-        "--default-timeout",
-        type=seconds,
-        default=30,
-        metavar="S",
-        help="seconds a script has if the call says nothing (default: 30)",
-    )
-    add(
-        "--max-timeout",
-        type=seconds,
-        default=300,
-        metavar="S",
-        help="most that a call may ask for (default: 300)",
-    )
-    add(
-        "--install-timeout",
-        type=seconds,
-        default=300,
-        metavar="S",
-        help="seconds for installing packages (default: 300)",
-    )
-    add(
-        "--max-output-bytes",
-        type=number(100, 100 << 20),
-        default=102_400,
-        metavar="N",
-        help="output kept of a run (default: 102400)",
-    )
-    add("--memory", type=mb, default=2048, metavar="MB", help="memory of a run (default: 2048)")
-    add(
-        "--disk",
-        type=mb,
-        default=512,
-        metavar="MB",
-        help="size of the working directory (default: 512)",
-    )
-    add(
-        "--max-processes",
-        type=number(8, 32_000),
-        default=256,
-        metavar="N",
-        help="processes and threads of a run (default: 256)",
-    )
-    add(
-        "--max-concurrent",
-        type=number(1, 1000),
-        default=max(2, cores),
-        metavar="N",
-        help="scripts at once (default: the cores)",
-    )
-    add(
-        "--mount",
-        action="append",
-        default=[],
-        metavar="HOST[:rw]",
-        help="show a file or directory to scripts, read-only unless :rw",
-    )
-    add(
-        "--pass-env",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="hand this environment variable to scripts",
-    )
-    add(
-        "--with",
-        action="append",
-        default=[],
-        dest="requirements",
-        metavar="REQ",
-        help="install this package for SCRIPT, too",
-    )
-    add("--files-out", metavar="DIR", help="write the files that SCRIPT leaves to DIR")
-    add("--no-build", action="store_true", help="never build packages from source")
-    add(
-        "--no-warm-cache",
-        action="store_true",
-        help="do not download common packages when the server starts",
-    )
-    add("--no-spare", action="store_true", help="do not keep a sandbox waiting for the next call")
-    add(
-        "--cache-size",
-        type=mb,
-        default=8192,
-        metavar="MB",
-        help="most that the package cache may hold (default: 8192)",
-    )
-    add("--audit-log", default="", metavar="FILE", help="append one JSON line a run")
-    add("--uv-path", default="", metavar="P", help="the uv to use")
-    add("--docker-path", default="docker", metavar="P", help="docker, or podman")
-    add(
-        "--docker-image",
-        default=sandbox.IMAGE,
-        metavar="I",
-        help="image of the docker backend; needs sh and uv",
-    )
-    add("--docker-runtime", default="", metavar="R", help="runtime of the engine, such as runsc")
-    add(
-        "--transport",
-        choices=("stdio", "http"),
-        default="stdio",
-        help="how to serve (default: stdio)",
-    )
-    add("--host", default="127.0.0.1", help="address to serve HTTP on")
-    add(
-        "--port",
-        type=number(1, 65_535),
-        default=8000,
-        metavar="N",
-        help="port to serve HTTP on (default: 8000)",
-    )
-    add("--version", action="version", version=f"pysbx {__version__}")
+    """Return the parser of the command line; OPTIONS is its table."""
+    says = "Run Python scripts in a sandbox: serve MCP, or run SCRIPT."
+    p = Parser(prog="pysbx", description=says, allow_abbrev=False)
+    p.add_argument("script", nargs="?", metavar="SCRIPT", help="run this file once ('-': stdin)")
+    p.add_argument("--version", action="version", version=f"pysbx {__version__}")
+    cores, image = max(2, os.cpu_count() or 2), sandbox.IMAGE
+    table = OPTIONS.format(backend=Policy().backend, cores=cores, image=image)
+    for line in table.strip().splitlines():
+        name, kind, default, text = (part.strip() for part in line.split("|"))
+        low, dots, high = kind.partition("..")
+        if kind == "flag":
+            p.add_argument(name, action="store_true", help=text)
+        elif dots:
+            check, value = number(int(low), int(high)), int(default)
+            p.add_argument(name, type=check, default=value, metavar="N", help=text)
+        elif kind.startswith("list"):
+            p.add_argument(name, action="append", default=[], metavar=kind[5:], help=text)
+        elif "," in kind:
+            p.add_argument(name, choices=kind.split(","), default=default, help=text)
+        else:
+            check_text = python_version if kind == "3.N" else str
+            p.add_argument(name, type=check_text, default=default, metavar=kind, help=text)
     return p
+
+
+def contradiction(options: argparse.Namespace) -> str:
+    """Return what is wrong with options that are right one by one, or ""."""
+    script, serves = options.script, not options.script and not options.check
+    none = options.sandbox_backend == "none"
+    wrong = {
+        "--default-timeout is more than --max-timeout": options.default_timeout
+        > options.max_timeout,
+        "--sandbox-backend none contradicts --require-sandbox": none and options.require_sandbox,
+        "--files-out and --with need a SCRIPT": not script
+        and (options.files_out or getattr(options, "with")),
+        "--transport http serves: it takes neither SCRIPT nor --check": options.transport == "http"
+        and not serves,
+        "--check takes no SCRIPT": options.check and script,
+    }
+    return next((text for text, holds in wrong.items() if holds), "")
 
 
 def run_once(policy: Policy, options: argparse.Namespace) -> int:
@@ -705,7 +625,7 @@ def run_once(policy: Policy, options: argparse.Namespace) -> int:
         ) from None
     result = sandbox.run(
         text,
-        dependencies=options.requirements,
+        dependencies=getattr(options, "with"),
         timeout=options.default_timeout,
         policy=policy,
         cancel=reader,
@@ -753,26 +673,8 @@ def main() -> int:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # some launchers ignore it, and we inherit that
     words = parser()
     options = words.parse_args()
-    for wrong, why in (
-        (
-            options.default_timeout > options.max_timeout,
-            "--default-timeout is more than --max-timeout",
-        ),
-        (
-            options.require_sandbox and options.sandbox_backend == "none",
-            "--sandbox-backend none contradicts --require-sandbox",
-        ),
-        (
-            not options.script and (options.files_out or options.requirements),
-            "--files-out and --with need a SCRIPT",
-        ),
-        (
-            options.script and options.transport == "http",
-            "--transport http serves: it takes no SCRIPT",
-        ),
-        (options.script and options.check, "--check takes no SCRIPT"),
-    ):
-        words.error(why) if wrong else None
+    if wrong := contradiction(options):
+        words.error(wrong)
     given = {f: getattr(options, f) for f in Policy.__dataclass_fields__ if hasattr(options, f)}
     lists = {"mounts": tuple(options.mount), "pass_env": tuple(options.pass_env)}
     policy = Policy(

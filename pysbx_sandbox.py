@@ -45,7 +45,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 __version__ = "1.0.0"
 
@@ -255,11 +255,14 @@ class Report:
     problems: tuple[str, ...]
 
 
+Verdict = Literal["PASS", "CAUTION", "FAIL"]
+
+
 @dataclass(frozen=True)
 class Finding:
     """One line of check(): what was looked at, how it is, and the remedy if it is not well."""
 
-    verdict: Literal["PASS", "CAUTION", "FAIL"]
+    verdict: Verdict
     subject: str
     text: str
 
@@ -879,7 +882,7 @@ class Sandbox:
             said = f"no answer within {START_LIMIT:g} s" if not ready else "cancelled"
             if self.out in ready and _ready([self.err], GRACE):
                 said = os.read(self.err, 65536).decode(errors="replace").strip()
-            raise Unavailable(explain_bwrap(said) if self.backend == "native" else said)
+            raise Unavailable(explain_bwrap(said) if self.backend == "native" else _shorten(said))
 
     def _native(self) -> None:
         bwrap, help_text = _bwrap()
@@ -941,7 +944,9 @@ class Sandbox:
             argv = [str(tools[1]), f"--user=/proc/self/fd/{user}", f"--net=/proc/self/fd/{net}"]
             argv += ["--preserve-credentials", str(tools[2]), "-force", "-batch", "-"]
             if not _ready([ready], START_LIMIT):
-                raise Unavailable("--network public: slirp4netns does not come up (can this user open /dev/net/tun?)")
+                raise Unavailable(
+                    "--network public: slirp4netns does not come up (can this user open /dev/net/tun?)"
+                )
             done = subprocess.run(argv, input=routes.encode(), capture_output=True, **_only(keep))
             seen = subprocess.run(
                 [*argv[:4], str(tools[2]), "route"], capture_output=True, **_only(keep)
@@ -1536,7 +1541,9 @@ def _shorten(text: str) -> str:
     """Return what helps of uv's words: no drawing, first and last lines."""
     lines = [re.sub(r"^[\s\u2500-\u257f\u00d7]+", "", line) for line in text.splitlines()]
     lines = [
-        line for line in lines if line and not re.match(r"Using|Resolved|Prepared|warning", line)
+        line
+        for line in lines
+        if line and not re.match(r"Using|Resolved|Prepared|warning|Run 'docker", line)
     ]
     return (
         " ".join(lines if len(lines) < 14 else [*lines[:4], "...", *lines[-8:]])[:1500]
@@ -1839,7 +1846,7 @@ def _docker_ready(policy: Policy, say: Say) -> None:
     code, said, words = _ask([docker, "info", "--format", "{{json .}}"], wait=20)
     if code or "errors during connect" in words or "Cannot connect" in said + words:
         raise Unavailable(
-            f"the engine cannot be reached: start it, or set DOCKER_HOST ({words.strip()[-200:]})"
+            f"the engine cannot be reached: start it, or set DOCKER_HOST ({_shorten(words)[-200:]})"
         )
     if policy.network == "public":
         raise Unavailable(
@@ -1856,7 +1863,7 @@ def _docker_ready(policy: Policy, say: Say) -> None:
         if code:
             advice = f"try '{docker} pull {image}', or give --docker-image"
             raise Unavailable(
-                f"the image {image} cannot be pulled: {words.strip()[-300:]}; {advice}"
+                f"the image {image} cannot be pulled: {_shorten(words)[-300:]}; {advice}"
             )
     image_id = _ask([docker, "image", "inspect", "--format", "{{.Id}}", image])[1]
     _engines[image] = f"{json.loads(said).get('ID', '')} {image_id}"
@@ -1869,7 +1876,7 @@ def _docker_ready(policy: Policy, say: Say) -> None:
         --cap-add FOWNER --entrypoint sh --mount type=volume,src={VOLUME},dst=/pysbx {image} -c"""
     code, _, words = _ask([docker, *argv.split(), command], said=bundle)
     if code:
-        raise Unavailable(f"a container cannot be started: {words.strip()[-300:]}")
+        raise Unavailable(f"a container cannot be started: {_shorten(words)[-300:]}")
 
 
 def _sweep(docker: str) -> None:
@@ -1942,7 +1949,8 @@ def run(
         echo(0, seen.out.show(total - err, len(seen.out.head) * shown))
         echo(1, seen.err.show(err, len(seen.err.head) * shown))
     out, errors = (
-        b.decode(errors="replace") for b in (seen.out.show(total - err), seen.err.show(err))
+        shown.decode(errors="replace")
+        for shown in (seen.out.show(total - err), seen.err.show(err))
     )
     return Result(
         seen.why,
@@ -2023,79 +2031,84 @@ def validate(
     return Report(python.version, tuple(packages), tuple(warnings), tuple(problems))
 
 
+# what the script of check() sees, and what it means: value | subject | if so | if not | how bad
 LOOK = r"""import json, os, socket
 fields = dict(line.split(":\t", 1) for line in open("/proc/self/status") if ":\t" in line)
 places = "/ /usr /etc /proc/sys/kernel/core_pattern /dev /pysbx /python".split()
 print(json.dumps({
-    "caps": int(fields["CapEff"] , 16) | int(fields["CapBnd"], 16),
+    "powerless": int(fields["CapEff"], 16) == int(fields["CapBnd"], 16) == 0,
     "locked": fields["NoNewPrivs"].strip() == "1", "filtered": fields["Seccomp"].strip() == "2",
-    "root": os.stat("/usr").st_uid == os.getuid(), "interfaces": [n for _, n in socket.if_nameindex()],
-    "writable": [place for place in places if os.access(place, os.W_OK)],
-    "processes": len([p for p in os.listdir("/proc") if p.isdigit()]),
+    "harmless": os.stat("/usr").st_uid != os.getuid(),
+    "fixed": not [place for place in places if os.access(place, os.W_OK)],
+    "alone": len([p for p in os.listdir("/proc") if p.isdigit()]) < 10,
+    "closed": [n for _, n in socket.if_nameindex()] == ["lo"],
 }))"""
+MEANING = """powerless | capabilities | none | scripts hold some | FAIL
+locked | privileges | cannot be gained | setuid programs work | FAIL
+filtered | system calls | filtered | not filtered | FAIL
+harmless | user | not root on the host | root on the host, or of the container's image | CAUTION
+fixed | system | read-only | can be written by scripts | FAIL
+alone | processes | only its own are seen | those of the host are seen | FAIL
+limited | limits | {limits} | {limits}; no cgroup can be made here | CAUTION
+closed | network | only a loopback of its own | {network} | CAUTION"""
 
 
 def check(policy: Policy = Policy()) -> list[Finding]:
     """Start the real sandbox, look at it from inside, and say what is well and what is not."""
     found: list[Finding] = []
-
-    def add(
-        good: bool,
-        subject: str,
-        text: str,
-        otherwise: str = "",
-        bad: Literal["CAUTION", "FAIL"] = "FAIL",
-    ) -> None:
-        found.append(
-            Finding("PASS" if good else bad, subject, text if good else otherwise or text)
-        )
-
     try:
         uv = find_uv(policy)
-        add(True, "uv", f"{uv}, {_ask([uv, '--version'])[1].strip()}")
+        found.append(Finding("PASS", "uv", f"{uv}, {_ask([uv, '--version'])[1].strip()}"))
         settled, warning = settle(policy)
         call = Call(settled)
-        add(settled.backend == policy.backend, "backend", settled.backend, warning)
+        as_asked = settled.backend == policy.backend
+        found.append(
+            Finding("PASS" if as_asked else "FAIL", "backend", warning or settled.backend)
+        )
+        found += _describe_backend(call)
         python = choose_python(call, None)
-        add(not python.note, "python", f"{python.version}, {python.path}", python.note, "CAUTION")
+        text = f"{python.version}, {python.path}"
+        found.append(Finding("CAUTION" if python.note else "PASS", "python", python.note or text))
         result = run(LOOK, policy=policy)
         seen = json.loads(result.stdout)
     except (SandboxError, ValueError) as error:
-        add(False, "sandbox", str(error))
-        return found
-    add(seen["caps"] == 0, "capabilities", "none", "scripts hold some: they run without a sandbox")
-    add(seen["locked"], "privileges", "cannot be gained", "setuid programs work")
-    add(seen["filtered"], "system calls", "filtered", "not filtered")
-    add(not seen["root"], "user", "not root on the host", "root on the host", "CAUTION")
-    add(
-        not seen["writable"],
-        "system",
-        "read-only",
-        f"can be written: {' '.join(seen['writable'])}",
+        return [*found, Finding("FAIL", "sandbox", str(error))]
+    seen["limited"] = "(by cgroup)" in result.isolation or "(by engine)" in result.isolation
+    reach = "scripts reach what this machine reaches, its loopback too: --network off closes it"
+    reach = "the internet, not this host nor its network" if policy.network == "public" else reach
+    for line in MEANING.format(limits=result.isolation, network=reach).splitlines():
+        key, subject, good, bad, verdict = line.split(" | ")
+        fine = seen[key] or key == "closed" and policy.network == "public"
+        grade = cast(Verdict, "PASS" if fine else verdict)
+        found.append(Finding(grade, subject, good if seen[key] else bad))
+    count = sum(len(p.name) == 32 for p in (call.cache / "used").iterdir())
+    text = f"{call.cache}, {count} environments, at most {policy.cache_size} MB"
+    return [*found, Finding("PASS", "cache", text)]
+
+
+def _describe_backend(call: Call) -> list[Finding]:
+    """Say what the sandbox is made with: version of bwrap, or engine, image and volume."""
+    policy = call.policy
+    if policy.backend == "docker":
+        form = "{{.ServerVersion}}, runtime {{.DefaultRuntime}}, cgroup v{{.CgroupVersion}}, {{.SecurityOptions}}"
+        engine = _ask([policy.docker_path, "info", "--format", form])[1].strip()
+        size = _ask([policy.docker_path, "system", "df", "-v", "--format", "{{json .Volumes}}"])[1]
+        volume = re.search(rf'"Name":"{VOLUME}"[^}}]*"Size":"([^"]*)"', size)
+        text = (
+            f"{engine}; image {policy.docker_image}; volume {VOLUME} {volume[1] if volume else ''}"
+        )
+        return [Finding("PASS", "engine", text)]
+    if policy.backend == "none":
+        return []
+    version = _ask([_bwrap()[0], "--version"])[1].split()[-1]
+    text = f"{version}, {_bwrap()[0]}"
+    if tuple(map(int, re.findall(r"\d+", version)[:2])) >= (0, 12):
+        return [Finding("PASS", "bwrap", text)]
+    text += (
+        "; before 0.12 it follows links while it mounts (CVE-2026-87766), unless your distribution"
     )
-    add(seen["processes"] < 10, "processes", "only its own are seen", "those of the host are seen")
-    add(
-        policy.network != "off" or seen["interfaces"] == ["lo"],
-        "network",
-        policy.network,
-        "not closed",
-    )
-    reach = "scripts reach what this machine reaches, its loopback too; --network off closes it"
-    if policy.network == "on":
-        add(False, "network", reach, reach, "CAUTION")
-    grouped = "rlimits" not in result.isolation and settled.backend != "none"
-    add(
-        grouped,
-        "limits",
-        result.isolation,
-        f"{result.isolation}: no cgroup can be made",
-        "CAUTION",
-    )
-    environments = sum(len(p.name) == 32 for p in (call.cache / "used").iterdir())
-    add(
-        True, "cache", f"{call.cache}, {environments} environments, at most {policy.cache_size} MB"
-    )
-    return found
+    text += " fixed that; here no mount lies below a place that a script could write before"
+    return [Finding("CAUTION", "bwrap", text)]
 
 
 def main() -> int:

@@ -170,6 +170,7 @@ class Canaries:
 
     def _files(self) -> None:
         self.dir = self.base / "host"
+        (self.base / "cache").mkdir()
         for path in ("writable", "home/.ssh", "home/.config/autostart", "home/.config/uv"):
             (self.dir / path).mkdir(parents=True)
             (self.dir / path).chmod(0o777)
@@ -562,13 +563,9 @@ class Attempt:
         env |= {"NETRC": str(self.canaries.dir / "netrc"), "PYTHONDONTWRITEBYTECODE": "1"}
         if "proxy" in self.attack.needs:
             env |= {"HTTPS_PROXY": f"http://user:{secret}@127.0.0.1:9"}
-        if "index" in self.attack.needs:  # a cache of its own, with the interpreters of the real
-            sys.path[:0] = [str(PYSBX.parent)]
-            import pysbx_sandbox
-
-            pythons = str(pysbx_sandbox.cache_dir("native") / "pythons")
-            env |= {"UV_DEFAULT_INDEX": self.canaries.index, "UV_PYTHON_INSTALL_DIR": pythons}
-            env |= {"XDG_CACHE_HOME": str(self.box)}
+        if "index" in self.attack.needs:  # with a cache that goes away: nobody else may get these
+            env |= {"UV_DEFAULT_INDEX": self.canaries.index}
+            env |= {"XDG_CACHE_HOME": str(self.canaries.base / "cache")}
         return env
 
     def _limit(self) -> float:

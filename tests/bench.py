@@ -298,7 +298,9 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        return self.mine.median / self.floor.median if self.floor else None
+        if not self.floor or not self.floor.samples or not self.mine.samples:
+            return None
+        return self.mine.median / self.floor.median
 
     def verdict(self) -> str:
         if self.goal is None:

@@ -180,6 +180,7 @@ class Soak:
             word = f"word-{secrets.token_hex(8)}"
             said = text_of(server.wait(server.start(f"print({word!r})"), 600))
             if word not in said:
+                server.close()
                 raise Wrong(said)
             time.sleep(0.5)
         life.descriptors, life.spares = self.descriptors(life), len(descendants(server.pid))

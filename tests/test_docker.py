@@ -333,7 +333,10 @@ def test_a_remote_engine_works_without_seeing_our_files(pysbx, tmp_path):
     port, place = free_port(), tempfile.mkdtemp(prefix="pysbx-engine-")
     host = {"DOCKER_HOST": f"tcp://127.0.0.1:{port}"}
     argv = f"""dockerd -H tcp://127.0.0.1:{port} --data-root {place}/data --exec-root {place}/exec
-        --pidfile {place}/pid --bridge none --iptables=false --tls=false""".split()
+        --pidfile {place}/pid --bridge pysbx-t2 --iptables=false --tls=false""".split()
+    # a bridge of its own: with none, dockerd takes away the one of the first engine
+    for words in ("link add pysbx-t2 type bridge", "addr add 172.31.77.1/24 dev pysbx-t2"):
+        subprocess.run(["ip", *words.split()])
     engine = subprocess.Popen(argv, stdout=-3, stderr=-3)
     try:
         assert until(lambda: docker("info", "-f", "{{.ID}}", env=host).strip(), 40)
@@ -353,5 +356,6 @@ def test_a_remote_engine_works_without_seeing_our_files(pysbx, tmp_path):
     finally:
         engine.terminate()
         engine.wait(20)
+        subprocess.run("ip link del pysbx-t2".split())
         shutil.rmtree(place, ignore_errors=True)
     assert PYSBX

@@ -1,6 +1,7 @@
 # class: metadata
 # tries: a wheel with a .pth file, which runs whenever the interpreter of its environment starts
 # network: on
+# exit: 0
 # needs: index
 
 # /// script

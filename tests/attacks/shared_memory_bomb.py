@@ -1,5 +1,5 @@
 # class: resource
-# tries: shared anonymous memory that no process has mapped: no /proc/PID/status counts it
+# tries: shared memory that children fill and nobody has mapped: no /proc/PID/status counts it
 # network: any
 # bomb: yes
 # with: --memory 512
@@ -12,22 +12,12 @@ HOST = "@PIDNS@"  # filled in by attack_suite.py
 if not HOST.startswith("pid:") or os.readlink("/proc/self/ns/pid") == HOST:
     raise SystemExit("a bomb starts only in a pid namespace of its own")
 print("ATTEMPTED: allocating", flush=True)
-reader, writer = os.pipe()
-for _ in range(6):
+areas, filled = [mmap.mmap(-1, 32 << 20) for _ in range(40)], 0
+for area in areas:
     if os.fork() == 0:
-        blocks = []
-        for _ in range(4):
-            block = mmap.mmap(-1, 64 << 20)
-            block.write(b"x" * len(block))
-            block.madvise(mmap.MADV_DONTNEED)  # the pages stay, this process's share goes
-            blocks.append(block)
-            os.write(writer, b"+")
-        time.sleep(3)
+        area.write(b"x" * len(area))  # the pages stay, this process and its share go
         os._exit(0)
-os.close(writer)
-done = 0
-while data := os.read(reader, 64):
-    done += 64 * len(data)
-    if done >= 1280:
-        print(f"ESCAPED: {done} MB of shared memory", flush=True)
-        break
+    filled += os.waitstatus_to_exitcode(os.wait()[1]) == 0
+time.sleep(0.5)
+said = f"{filled * 32} MB of shared memory"
+print(f"ESCAPED: {said}" if filled * 32 > 1000 else f"HELD: {said}", flush=True)

@@ -14,14 +14,14 @@ places += [
     "/python",
     "/pysbx/pythons",
 ]
-files = [os.__file__, f"{own}/pyvenv.cfg", sys.executable, os.path.realpath(sys.executable)]
+files = [os.__file__, f"{own}/pyvenv.cfg", sysconfig.__file__, sys.executable]
 got = []
 for path in files:
     try:
         os.close(os.open(path, os.O_WRONLY))
         got.append(path)
-    except OSError as error:
-        got += [path] if error.errno == 26 else []  # "text file busy": the right was there
+    except OSError:
+        pass
 for place in places:
     try:
         os.chmod(place, os.stat(place).st_mode)
