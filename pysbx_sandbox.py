@@ -1479,7 +1479,7 @@ def _real_python(path: str) -> tuple[str, str]:
     return (real, prefix) if real and _reachable(real) and _reachable(prefix) else ("", "")
 
 
-_engines: dict[str, str] = {}  # by docker_image: what tells one engine and image from another
+_engines: dict[str, str] = {}  # by docker_image: ids of the volume and the image
 _interpreters: dict[tuple[Policy, str | None], Interpreter] = {}
 
 
@@ -1865,18 +1865,19 @@ def _docker_ready(policy: Policy, say: Say) -> None:
             raise Unavailable(
                 f"the image {image} cannot be pulled: {_shorten(words)[-300:]}; {advice}"
             )
-    image_id = _ask([docker, "image", "inspect", "--format", "{{.Id}}", image])[1]
-    _engines[image] = f"{json.loads(said).get('ID', '')} {image_id}"
     _sweep(docker)
     command = f"""cd /pysbx && mkdir -p cache envs pythons && rm -f ca.pem && cat >ca.pem &&
-        chown {NOBODY}:{NOBODY} cache envs pythons && chmod 311 envs"""
+        chown {NOBODY}:{NOBODY} cache envs pythons && chmod 311 envs &&
+        ([ -s id ] || cat /proc/sys/kernel/random/uuid >id) && cat id"""
     ca = os.environ.get("SSL_CERT_FILE", "")
     bundle = Path(ca).read_bytes() if os.path.isfile(ca) else b""
     argv = f"""run -i --rm --pull never --network none --user 0 --cap-drop ALL --cap-add CHOWN
         --cap-add FOWNER --entrypoint sh --mount type=volume,src={VOLUME},dst=/pysbx {image} -c"""
-    code, _, words = _ask([docker, *argv.split(), command], said=bundle)
+    code, volume, words = _ask([docker, *argv.split(), command], said=bundle)
     if code:
         raise Unavailable(f"a container cannot be started: {_shorten(words)[-300:]}")
+    image_id = _ask([docker, "image", "inspect", "--format", "{{.Id}}", image])[1]
+    _engines[image] = volume + image_id  # a new volume or image makes new environments
 
 
 def _sweep(docker: str) -> None:
