@@ -242,6 +242,8 @@ class Service:
             return shown(await self.runs.call(functools.partial(function, progress=say), say))
         except SandboxError as error:
             return self.answer([f"nothing was run: {error}"], error=True)
+        except Exception as error:  # ours; the server lives on
+            return self.answer([f"pysbx failed, please report it: {error!r}"], error=True)
         finally:
             beating.cancel()
 
@@ -441,6 +443,7 @@ def serve(policy: Policy, options: argparse.Namespace) -> int:
 
 
 def first_spare(policy: Policy, options: argparse.Namespace) -> None:
+    """Settle on a backend, start the first spare, and say at once if it is not the one asked for."""
     try:
         _, warning = sandbox.settle(policy)
         options.warning = f"\n{warning}" if warning else ""
@@ -451,6 +454,7 @@ def first_spare(policy: Policy, options: argparse.Namespace) -> None:
 
 
 async def serve_stdio(server: Any) -> None:
+    """Serve on stdio until the client hangs up or a signal comes."""
     task = asyncio.ensure_future(server.run_stdio_async())
 
     def stop(number: int) -> None:
@@ -670,6 +674,7 @@ def write_files(result: Result, target: Path, notes: list[str]) -> None:
 
 
 def main() -> int:
+    """Run the command line; return the exit code."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # some launchers ignore it, and we inherit that
     words = parser()
     options = words.parse_args()
@@ -688,6 +693,9 @@ def main() -> int:
         return run_once(policy, options) if options.script else serve(policy, options)
     except (SandboxError, OSError) as error:
         print(f"pysbx: {error}", file=sys.stderr)
+        return 125
+    except Exception as error:
+        print(f"pysbx: pysbx failed, please report it: {error!r}", file=sys.stderr)
         return 125
     finally:
         sandbox.end_spares()

@@ -854,8 +854,11 @@ class Sandbox:
         self.place, self.ended, self.crowded, self.cancel = "", "", False, cancel
         try:
             {"native": self._native, "docker": self._docker, "none": self._none}[self.backend]()
-        except BaseException:
+        except BaseException as error:
             self.close()
+            if isinstance(error, OSError | LookupError | ValueError):  # it died as it started
+                why = f"the sandbox ended while it was set up: {type(error).__name__}: {error}"
+                raise Unavailable(why) from None
             raise
 
     def _start(self, argv: list[str], **options: Any) -> None:
@@ -1609,12 +1612,7 @@ def _install(
 ) -> list[str]:
     """Make an environment: offline or online first, the other next, from source last."""
     if not requirements and call.policy.backend != "docker":  # no need of uv, nor of the network
-        fresh = call.cache / "store/envs" / f"new-{secrets.token_hex(8)}"
-        (fresh / "bin").mkdir(parents=True)
-        (fresh / "bin/python").symlink_to(python.path)
-        (fresh / "pyvenv.cfg").write_text(f"home = {os.path.dirname(python.path)}\n")
-        os.rename(fresh, call.cache / "store/envs" / key)
-        return []
+        return _make_empty(call, python, key)
     call.say("resolving and installing")
     options = ["--exclude-newer", newer] if newer else []
     tries = ["offline", "online"] if pinned else ["online", "offline"]
@@ -1652,6 +1650,16 @@ def _install(
         else ""
     )
     raise InvalidScript(f"the dependencies cannot be installed: {_shorten(words)}{hint}")
+
+
+def _make_empty(call: Call, python: Interpreter, key: str) -> list[str]:
+    """Make a virtual environment without packages: a link and a line of configuration."""
+    fresh = call.cache / "store/envs" / f"new-{secrets.token_hex(8)}"
+    (fresh / "bin").mkdir(parents=True)
+    (fresh / "bin/python").symlink_to(python.path)
+    (fresh / "pyvenv.cfg").write_text(f"home = {os.path.dirname(python.path)}\n")
+    os.rename(fresh, call.cache / "store/envs" / key)
+    return []
 
 
 def _try_install(
@@ -1776,7 +1784,11 @@ _lock = threading.Lock()
 
 
 def _keep_spare(spec: Spec) -> None:
-    """Start a sandbox ahead of time, and end the one that waited before."""
+    """Start a sandbox ahead of time, unless a fresh one waits; end one of another kind."""
+    with _lock:
+        waiting = _spares.get(spec)
+    if waiting and waiting.alive() and time.monotonic() - waiting.born < SPARE_AGE / 2:
+        return
     sandbox = Sandbox(spec)
     with _lock:
         old = [_spares.pop(s) for s in list(_spares)]
@@ -1933,41 +1945,37 @@ def run(
     python = choose_python(call, metadata.requires_python)
     environment = prepare(call, python, requirements, metadata.exclude_newer)
     _last[policy] = call, python, environment
+    notes = [*metadata.warnings, python.note, warning and f"warning: {warning}"]
     sandbox, total = _sandbox(run_spec(settled, python.prefix), cancel), policy.max_output_bytes
     try:
         say("running")
-        seen = run_capped(sandbox, environment.python, source, timeout, (total + 1) // 2, echo)
-        notes = [*metadata.warnings, python.note, warning and f"warning: {warning}"]
+        half = (total + 1) // 2
+        seen = run_capped(sandbox, environment.python, source, timeout, half, echo)
         files = sandbox.files(notes)
-    finally:
-        if sandbox.backend == "docker":  # nothing is alive in it, its end takes the engine 0.1 s
-            _CLOSER.submit(sandbox.close)
-        else:
-            sandbox.close()
+    finally:  # in a container nothing is alive by now, its end takes the engine 0.1 s
+        end = _CLOSER.submit if sandbox.backend == "docker" else (lambda close: close())
+        end(sandbox.close)
     err = min(seen.err.total, max(total // 2, total - seen.out.total))
     if echo:
         shown = sandbox.backend != "docker"  # the heads were echoed while it ran
         echo(0, seen.out.show(total - err, len(seen.out.head) * shown))
         echo(1, seen.err.show(err, len(seen.err.head) * shown))
-    out, errors = (
-        shown.decode(errors="replace")
-        for shown in (seen.out.show(total - err), seen.err.show(err))
-    )
+    out, errors = seen.out.show(total - err), seen.err.show(err)
     return Result(
-        seen.why,
-        seen.code,
-        seen.limit,
-        out,
-        errors,
-        seen.out.total,
-        seen.err.total,
-        seen.seconds,
-        environment.seconds,
-        sandbox.isolation(),
-        python.version,
-        environment.packages,
-        tuple(filter(None, notes)),
-        files,
+        status=seen.why,
+        exit_code=seen.code,
+        limit=seen.limit,
+        seconds=seen.seconds,
+        stdout=out.decode(errors="replace"),
+        stderr=errors.decode(errors="replace"),
+        stdout_bytes=seen.out.total,
+        stderr_bytes=seen.err.total,
+        install_seconds=environment.seconds,
+        isolation=sandbox.isolation(),
+        python=python.version,
+        packages=environment.packages,
+        notes=tuple(filter(None, notes)),
+        files=files,
     )
 
 

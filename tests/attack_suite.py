@@ -26,6 +26,7 @@ import hashlib
 import http.server
 import io
 import os
+import platform
 import re
 import secrets
 import shutil
@@ -159,6 +160,7 @@ class Canaries:
             self._listeners()
             self._index()
             self._shared_memory()
+            self._key()
             self._bystander()
         except BaseException:
             self.stack.close()
@@ -304,6 +306,14 @@ def build_wheel(directory, config_settings=None, metadata_directory=None):
             text = self.secret.encode()
             ctypes.memmove(LIBC.shmat(segment, None, 0), text, len(text))
             self.stack.callback(LIBC.shmctl, segment, 0, None)
+
+    def _key(self) -> None:
+        """Put a key into the user's keyring: keyrings are in no namespace."""
+        add_key, keyctl = (248, 250) if platform.machine() == "x86_64" else (217, 219)
+        text = self.secret.encode()
+        key = LIBC.syscall(add_key, b"user", self.name.encode(), text, len(text), -4)
+        if key > 0:
+            self.stack.callback(LIBC.syscall, keyctl, 9, key, -4)  # unlink
 
     def _bystander(self) -> None:
         """Start a process that has nothing to do with any run, and writes down its signals."""

@@ -45,7 +45,8 @@ sys.path.insert(0, str(ROOT))
 import pysbx_sandbox as sandbox  # noqa: E402
 
 MB = 1 << 20
-GAP = 0.15  # seconds between two calls of an agent that thinks; a spare is made meanwhile
+# seconds between two calls of an agent that thinks; a spare is made meanwhile
+GAP = {"native": 0.15, "docker": 1.0}
 DESCRIBE = """import numpy, pandas
 frame = pandas.DataFrame({"a": numpy.arange(1000), "b": numpy.arange(1000) ** 2})
 print(frame.describe())
@@ -346,6 +347,7 @@ class Bench:
 
     def __init__(self, options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
         self.options, self.backend, self.rounds = options, options.backend, options.rounds
+        self.gap = GAP[self.backend]
         self.stack, self.rows, self.all = stack, [], {}  # type: ignore[var-annotated]
         self.place = Path(tempfile.mkdtemp(prefix="pysbx-bench-", dir="/var/tmp"))
         self.place.chmod(0o755)  # the uid of the sandbox must get in
@@ -372,12 +374,12 @@ class Bench:
         found = {}
         for peer in self.options.peer:
             name, _, command = peer.partition("=")
-            server = Server(shlex.split(command), environment())
-            self.stack.callback(server.close)
             try:
+                server = Server(shlex.split(command), environment())
+                self.stack.callback(server.close)
                 server.initialize().run("print('TOKEN')")
                 found[name] = server
-            except (Wrong, Gone) as error:
+            except (Wrong, Gone, OSError) as error:
                 print(f"the peer {name} cannot be measured: {error}", file=sys.stderr)
         return found
 
@@ -400,9 +402,9 @@ class Bench:
             shutil.rmtree(cache)
         return str(self.place / "python" / rest)
 
-    def call(self, server: Server, script: str, *dependencies: str, gap: float = GAP) -> Sample:
+    def call(self, server: Server, script: str, *dependencies: str, gap: float = -1) -> Sample:
         def sample() -> float:
-            time.sleep(gap)
+            time.sleep(self.gap if gap < 0 else gap)
             began = time.perf_counter()
             server.run(script, dependencies)
             return time.perf_counter() - began
@@ -552,7 +554,7 @@ def with_peers(bench: Bench, script: str, *packages: str) -> dict[str, Sample]:
 
 @case
 def hello(bench: Bench) -> None:
-    """Hello through MCP with a spare sandbox ready, 150 ms between calls."""
+    """Hello through MCP with a spare sandbox ready, a gap between calls."""
     script = "print('hello TOKEN')\n"
     name, floor = bench.floor(script)
     empty = Server(installed(bench.place, "empty_server", "with_a_tool")).initialize()
@@ -588,7 +590,7 @@ def nospare(bench: Bench) -> None:
     policy, token = bench.policy, "TOKEN"
 
     def library() -> float:
-        time.sleep(GAP)
+        time.sleep(bench.gap)
         began = time.perf_counter()
         if token not in sandbox.run(script, policy=policy).stdout:
             raise Wrong("the library's answer")
@@ -627,7 +629,7 @@ def cold_container(bench: Bench) -> None:
 def imports(bench: Bench, name: str, script: str, packages: tuple[str, ...], goal: float) -> None:
     floor_name, floor = bench.floor(script, *packages)
     bench.plain.run(script, packages, 300)
-    time.sleep(GAP)
+    time.sleep(bench.gap)
     bench.plain.run(script, packages, 300)
     for _ in range(100):  # it compiles the environment off the path: wait for that, up to 20 s
         busy = [p for p in descendants(bench.plain.pid) if b"compileall" in command_line(p)]
@@ -727,7 +729,7 @@ def sleep8(bench: Bench) -> None:
 
     def at_once(server: Server) -> Sample:
         def sample() -> float:
-            time.sleep(GAP)
+            time.sleep(bench.gap)
             began, running = time.perf_counter(), {}
             for _ in range(8):
                 token = secrets.token_hex(8)
@@ -798,7 +800,7 @@ print("TOKEN")
             peaks[name] = Series(unit="MB")
 
             def sample() -> float:
-                time.sleep(GAP)
+                time.sleep(bench.gap)
                 idle = memory(pid)
                 with contextlib.suppress(OSError):
                     Path(f"/proc/{pid}/clear_refs").write_text("5")  # the peak starts anew
@@ -865,7 +867,7 @@ def many(bench: Bench) -> None:
 
     def at_once(server: Server, k: int) -> Sample:
         def sample() -> float:
-            time.sleep(2 * GAP)
+            time.sleep(2 * bench.gap)
             began, failed = time.perf_counter(), 0
             for _ in range(max(1, total // k)):
                 tokens = [secrets.token_hex(8) for _ in range(k)]
@@ -1031,7 +1033,7 @@ def stages(bench: Bench) -> None:
                 sandbox.after_run(bench.policy)
             else:
                 sandbox.end_spares()
-            time.sleep(GAP)
+            time.sleep(bench.gap)
             spent.clear()
             began = time.perf_counter()
             sandbox.run(script, policy=bench.policy)

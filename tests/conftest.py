@@ -189,7 +189,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         links = [n for n in self.server.packages if n.lower().startswith(norm + "-")]
         if not links:
             return self.answer(404, b"", {})
-        digest = lambda n: hashlib.sha256(self.server.packages[n]).hexdigest()
+
+        def digest(n):
+            return hashlib.sha256(self.server.packages[n]).hexdigest()
+
         page = "".join(f'<a href="/files/{n}#sha256={digest(n)}">{n}</a>' for n in links)
         return self.answer(200, page.encode(), {"Content-Type": "text/html"})
 

@@ -195,7 +195,10 @@ def test_a_signal_to_the_command_ends_the_script(number, mark, tmp_path):
 @needs_bwrap
 def test_an_ignored_sigchld_changes_nothing(tmp_path):
     (tmp_path / "s.py").write_text("import sys; sys.exit(3)")
-    ignore = lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+    def ignore():
+        return signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
     done = subprocess.run([*PYSBX, str(tmp_path / "s.py")], preexec_fn=ignore, capture_output=True)
     assert done.returncode == 3, done
 

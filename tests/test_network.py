@@ -36,7 +36,10 @@ SERVE = "import socketserver as s\nclass H(s.BaseRequestHandler):\n    def handl
 def world():
     if os.geteuid() != 0:
         pytest.skip("network namespaces of the test need root")
-    run = lambda line: subprocess.run(line.split(), check=False, capture_output=True)
+
+    def run(line):
+        return subprocess.run(line.split(), check=False, capture_output=True)
+
     for line in (
         f"ip netns add {WORLD}",
         "ip link add pysbx-t0 type veth peer name pysbx-t1",

@@ -272,9 +272,10 @@ def children(pid):
 
 def test_a_dry_run_lists_versions_and_problems(client, index):
     one = client("--network", "off", env=index(wheel("alpha")).env)
-    ask = lambda **a: one.result(
-        one.start("tools/call", {"name": "validate_script", "arguments": a})
-    )[0]
+
+    def ask(**a):
+        return one.result(one.start("tools/call", {"name": "validate_script", "arguments": a}))[0]
+
     text = ask(script="import alpha", dependencies=["alpha"])
     assert text.startswith("the script can run") and "alpha==1.0" in text
     text = ask(script="def f(:", dependencies=["alpha>=2"])

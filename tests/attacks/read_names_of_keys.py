@@ -1,0 +1,10 @@
+# class: fs-read
+# tries: reads in /proc/keys what keys the user of this machine holds: tickets, accounts, signatures
+# network: any
+try:
+    with open("/proc/keys") as file:
+        rows = file.read().splitlines()
+except OSError:
+    rows = []
+got = [row for row in rows if "@NAME@" in row]
+print("ESCAPED: a key of the host is listed" if got else f"HELD: {len(rows)} keys, none of them")
