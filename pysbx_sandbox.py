@@ -764,12 +764,18 @@ def _cgroup_parents() -> tuple[Path, ...]:
             (made[0] / "pysbx/cgroup.procs").write_text(str(os.getpid()))
         for parent in made:
             parent.mkdir(exist_ok=True)
-            if (control := parent / "cgroup.subtree_control").exists():
-                control.write_text("+memory +pids +cpu")
-            stale = (
+            for control in (root / "cgroup.subtree_control", parent / "cgroup.subtree_control"):
+                if control.exists() and os.access(control, os.W_OK):
+                    control.write_text("+memory +pids +cpu")
+            dead = (
                 p for p in parent.glob("run-*-*") if not _start_time(int(p.name.split("-")[1]))
             )
-            _remove_cgroup(stale)
+            _remove_cgroup(dead)
+            (test := parent / f"run-{os.getpid()}-test").mkdir()
+            with subprocess.Popen([_shell(), "-c", "read -r x"], stdin=-1) as waiting:
+                (test / "cgroup.procs").write_text(str(waiting.pid))  # a group must take processes
+                waiting.kill()
+            _remove_cgroup((test,))
     except (OSError, IndexError):
         return ()
     return tuple(made)
@@ -994,13 +1000,15 @@ class Sandbox:
 
     def told_end(self, data: bytes, stream: Stream) -> bool:
         """Take the gate's last line off a stream of a container: the script and all else is dead."""
-        part = stream.tail or stream.head
-        at = part.rfind(b"\0" + self.word.encode()) if data[-1:] == b"\n" else -1
-        if self.backend == "docker" and at >= 0:
-            self.ended = part[at:].decode(errors="replace").partition(" ")[2]
-            stream.total -= len(part) - at
-            del part[at:]
-        return self.backend == "docker" and at >= 0
+        mark = b"\0" + self.word.encode()
+        if self.backend != "docker" or not (mark in data[-200:] or len(data) < 200):
+            return False
+        last = bytes(stream.head + stream.tail)[-200:]  # it may lie across the two
+        if (at := last.rfind(mark)) < 0 or last[-1:] != b"\n":
+            return False
+        self.ended = last[at:].decode(errors="replace").partition(" ")[2]
+        stream.drop(len(last) - at)
+        return True
 
     def watch(self) -> str:
         """Without a cgroup: say which limit all its processes together are over, or ""."""
@@ -1112,6 +1120,13 @@ class Stream:
         if len(self.tail) > 4 * self.keep:
             del self.tail[: -self.keep]
         return first
+
+    def drop(self, count: int) -> None:
+        """Take back the last bytes, which were not the script's."""
+        self.total -= count
+        rest = max(0, count - len(self.tail))
+        del self.tail[max(0, len(self.tail) - count) :]
+        del self.head[len(self.head) - rest :]
 
     def show(self, budget: int, shown: int = 0) -> bytes:
         """Return what to show in `budget` bytes, but for the first `shown`; cut between characters."""
