@@ -183,7 +183,7 @@ def test_packages_are_compiled_after_the_first_run(pysbx, index, fresh):
     done = pysbx(
         "--with",
         "alpha",
-        script="import alpha, os; print(os.path.exists(alpha.__cached__))",
+        script="import alpha, os; import importlib.util; print(os.path.exists(importlib.util.cache_from_source(alpha.__file__)))",
         env=env,
     )
     assert done.out == "True\n", done
