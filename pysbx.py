@@ -200,12 +200,13 @@ class Service:
         self.mounts = f" Paths of the host: {', '.join(policy.mounts)}." if policy.mounts else ""
         self.consent: list[bool] = []
 
-    def must_ask(self, capabilities: Any) -> str:
+    async def must_ask(self, capabilities: Any) -> str:
         """Return why the user is to be asked before a run, once: no sandbox works; or ""."""
+        if capabilities is None or capabilities.elicitation is None or self.consent:
+            return ""
         with contextlib.suppress(SandboxError):
-            settled, warning = sandbox.settle(self.policy)
-            can = capabilities is not None and capabilities.elicitation is not None
-            return warning if settled.backend == "none" and can and not self.consent else ""
+            settled, warning = await asyncio.to_thread(sandbox.settle, self.policy)
+            return warning if settled.backend == "none" else ""
         return ""
 
     def answer(self, lines: list[str], error: bool = False, images: Sequence[Image] = ()) -> Any:
@@ -250,7 +251,13 @@ class Service:
     async def execute(self, ctx: Any, script: str, dependencies: list[str], seconds: int) -> Any:
         def shown(result: Result) -> Any:
             audit(self.options.audit_log, script, result)
-            self.runs.pool.submit(sandbox.after_run, self.policy, spare=not self.options.no_spare)
+            later = functools.partial(
+                self.runs.pool.submit,
+                sandbox.after_run,
+                self.policy,
+                spare=not self.options.no_spare,
+            )
+            asyncio.get_running_loop().call_later(0.02, later)  # the answer goes first
             lines, images = blocks(script, result, seconds)
             return self.answer(lines, result.status != "exited", images)
 
@@ -347,8 +354,8 @@ def add_tools(server: Any, service: Service) -> None:
     class Consent(BaseModel):
         go: bool = Field(description="Run scripts without a sandbox?")
 
-    def ask(ctx: Context) -> Elicit[Consent] | Consent:
-        if why := service.must_ask(ctx.client_capabilities):
+    async def ask(ctx: Context) -> Elicit[Consent] | Consent:
+        if why := await service.must_ask(ctx.client_capabilities):
             return Elicit(f"No sandbox works here: {why}. Run scripts with your rights?", Consent)
         return Consent(go=all(service.consent))
 

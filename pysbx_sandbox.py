@@ -18,6 +18,7 @@ The text of the script is data until Python reads it: it is never rewritten, and
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import errno
 import fcntl
@@ -808,12 +809,16 @@ def _cgroup_count(group: Iterable[Path], event: str) -> int:
 
 
 def _remove_cgroup(group: Iterable[Path]) -> None:
-    for directory, _ in itertools.product(group, range(50)):
-        with contextlib.suppress(FileNotFoundError):
+    for directory in group:
+        for _ in range(100):
             try:
                 directory.rmdir()
+            except FileNotFoundError:
+                pass
             except OSError:  # the kernel is still taking the last process away
-                time.sleep(0.01 if directory.exists() else 0)
+                time.sleep(0.01)
+                continue
+            break
 
 
 @functools.cache
@@ -1813,11 +1818,19 @@ def _keep_spare(spec: Spec) -> None:
 
 
 def end_spares() -> None:
-    """End the sandboxes that wait."""
+    """End the sandboxes that wait, and finish freeing what others held."""
     with _lock:
         waiting = [_spares.pop(spec) for spec in list(_spares)]
     for sandbox in waiting:
-        sandbox.close()
+        _free(sandbox)
+    concurrent.futures.wait(list(_freeing), GRACE)
+
+
+def _free(sandbox: Sandbox) -> None:
+    """Close a sandbox off the path of a call: nothing in it is alive, or nobody waits for it."""
+    closing = _CLOSER.submit(sandbox.close)
+    _freeing.add(closing)
+    closing.add_done_callback(_freeing.discard)
 
 
 def _sandbox(spec: Spec, cancel: int | None) -> Sandbox:
@@ -1967,9 +1980,8 @@ def run(
         half = (total + 1) // 2
         seen = run_capped(sandbox, environment.python, source, timeout, half, echo)
         files = sandbox.files(notes)
-    finally:  # in a container nothing is alive by now, its end takes the engine 0.1 s
-        end = _CLOSER.submit if sandbox.backend == "docker" else (lambda close: close())
-        end(sandbox.close)
+    finally:  # nothing is alive by now; what is left to free need not be waited for
+        _free(sandbox)
     err = min(seen.err.total, max(total // 2, total - seen.out.total))
     if echo:
         shown = sandbox.backend != "docker"  # the heads were echoed while it ran
@@ -1995,6 +2007,7 @@ def run(
 
 
 _CLOSER = ThreadPoolExecutor(4, thread_name_prefix="pysbx-closer")
+_freeing: set[concurrent.futures.Future[None]] = set()
 
 
 def after_run(policy: Policy, *, spare: bool = True) -> None:
