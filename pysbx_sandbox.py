@@ -664,7 +664,7 @@ def cache_dir(backend: Backend) -> Path:
     """Return the directory that pysbx owns for a backend, made if need be.
 
     $XDG_CACHE_HOME/pysbx or ~/.cache/pysbx; for root /var/cache/pysbx unless XDG_CACHE_HOME is a
-    place the sandbox's uid can enter; the temporary directory where none of these can be written.
+    place the sandbox's uid can enter; /var/tmp or TMPDIR where none of these can be written.
     """
     xdg, home = os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME", "")
     return _made_cache_dir(backend, xdg if os.path.isabs(xdg) and _reachable(xdg) else "", home)
@@ -674,7 +674,10 @@ def cache_dir(backend: Backend) -> Path:
 def _made_cache_dir(backend: Backend, xdg: str, home: str) -> Path:
     places = [f"{xdg}/pysbx"] * bool(xdg)
     places += ["/var/cache/pysbx"] if _drop() else [f"{home}/.cache/pysbx"] * bool(home)
-    for place in [*places, f"{tempfile.gettempdir()}/pysbx-{os.geteuid()}"]:
+    places += [
+        f"{temporary}/pysbx-{os.geteuid()}" for temporary in ("/var/tmp", tempfile.gettempdir())
+    ]
+    for place in places:
         path = Path(place, backend)
         with contextlib.suppress(OSError):
             for part in "pythons used store store/cache store/envs".split():
@@ -683,7 +686,7 @@ def _made_cache_dir(backend: Backend, xdg: str, home: str) -> Path:
                     os.chown(path / part, SANDBOX_UID, SANDBOX_UID)
             (path / "store/envs").chmod(0o311)  # a script cannot list what others installed
             (path / "used/probe").touch()
-            if path.parent.stat().st_uid == os.geteuid():
+            if path.parent.lstat().st_uid == os.geteuid() and not path.parent.is_symlink():
                 return path
     raise Unavailable("no directory for the cache can be written: set XDG_CACHE_HOME to one")
 

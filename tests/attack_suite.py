@@ -517,6 +517,18 @@ class Attempt:
         self.files = self.box / "outer/files"  # for --files-out
         self.place = self.box / "caller"  # where the caller stands
         self.bad: list[str] = []
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.call_port = free.getsockname()[1]
+        self.words = {
+            "DIR": canaries.dir,
+            "NAME": canaries.name,
+            "PORT": canaries.port,
+            "LPORT": self.call_port,
+            "SHMKEY": canaries.shm_key,
+            "MARK": self.mark,
+            "PIDNS": os.readlink("/proc/self/ns/pid"),
+        }
 
     def run(self) -> Verdict:
         self.files.mkdir(parents=True)
@@ -542,20 +554,8 @@ class Attempt:
         return Verdict(self.attack, True, said[-1] if said else (run.notes or [""])[-1][:200])
 
     def _fill(self) -> Path:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.call_port = free.getsockname()[1]
-        words = {
-            "DIR": self.canaries.dir,
-            "NAME": self.canaries.name,
-            "PORT": self.canaries.port,
-            "LPORT": self.call_port,
-            "SHMKEY": self.canaries.shm_key,
-            "MARK": self.mark,
-            "PIDNS": os.readlink("/proc/self/ns/pid"),
-        }
         text = self.attack.path.read_text()
-        for word, value in words.items():
+        for word, value in self.words.items():
             text = text.replace(f"@{word}@", str(value))
         script = self.box / f"{self.attack.name}.py"
         script.write_text(text)

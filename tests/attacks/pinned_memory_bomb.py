@@ -25,13 +25,13 @@ try:
         fds = os.pipe()
         for _ in range(16):
             ctypes.memset(page, 1, 1)
-            if not pinned and "AnonHugePages:      2048" not in open("/proc/self/smaps").read():
-                print("HELD: there are no huge pages here")
-                raise SystemExit
-            if libc.vmsplice(fds[1], one_byte, ctypes.c_ulong(1), 2) < 0:
+            huge = "AnonHugePages:      2048" in open("/proc/self/smaps_rollup").read()
+            if not huge or libc.vmsplice(fds[1], one_byte, ctypes.c_ulong(1), 2) < 0:
                 break
             pinned += 1
             libc.madvise(page, HUGE, mmap.MADV_DONTNEED)
+        if not huge:
+            break
 except OSError:
     pass
 print(f"ESCAPED: {pinned * 2} MB pinned" if pinned > 500 else f"HELD: {pinned * 2} MB")
