@@ -34,7 +34,7 @@ NOTHING: list[str] = []
 MAX_SHOWN = 4000  # bytes of a text file that is shown
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 WARM_AFTER = 15.0  # seconds without a run
-IMAGES = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}
+IMAGES = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF.{4}WEBP": "webp"}
 WARM = """numpy pandas matplotlib scipy scikit-learn requests httpx beautifulsoup4 lxml pillow
     pyyaml python-dateutil openpyxl tabulate rich tqdm""".split()
 INSTRUCTIONS = """Run Python with execute_python: a fresh sandbox for every call, nothing is kept
@@ -59,7 +59,7 @@ Image = tuple[str, bytes]  # format, content
 def clean(text: str) -> str:
     """Return text as a terminal would leave it: redrawn lines once, no escapes, no control codes."""
     text = re.sub(
-        r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].*?(?:\x07|\x1b\\|$)|[ -/]*[0-~])", "", text
+        r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].{0,500}?(?:\x07|\x1b\\)|[ -/]*[0-~])", "", text
     )
     lines = []
     for line in text.split("\n"):
@@ -120,7 +120,7 @@ def blocks(
     script: str, result: Result, timeout: float
 ) -> tuple[list[str], list[tuple[str, bytes]]]:
     """Return a result as (text, images as (format, bytes)); sections carry their length in bytes."""
-    lines, images, room = [how_it_ended(result)], [], MAX_IMAGES
+    lines, images, room, text_room = [how_it_ended(result)], [], MAX_IMAGES, 10 * MAX_SHOWN
     if result.status == "timeout":
         lines.append(
             f"hint: the script's own limit of {timeout:g} s ran out; raise timeout_seconds or do less"
@@ -132,18 +132,18 @@ def blocks(
         if text:
             lines += [f"--- {name}, {len(text.encode()):,} bytes ---", text.removesuffix("\n")]
     for file in result.files:
-        kind = next(
-            (k for magic, k in IMAGES.items() if file.data and file.data.startswith(magic)), ""
-        )
+        data = file.data or b""
+        kind = next((k for magic, k in IMAGES.items() if re.match(magic, data, re.DOTALL)), "")
         what = kind + " image" if kind else "file"
-        if kind and file.data and len(file.data) <= room:
-            images.append((kind, file.data))
-            room -= len(file.data)
+        if kind and len(data) <= room:
+            images.append((kind, data))
+            room -= len(data)
         elif kind or file.data is None:
             what += ", too large to show"
         lines.append(f"--- {what} {clean(file.name)}, {file.size:,} bytes ---")
-        if not kind and file.data and len(file.data) <= MAX_SHOWN and b"\0" not in file.data:
-            lines.append(clean(file.data.decode("utf-8", "replace")).removesuffix("\n"))
+        if not kind and 0 < len(data) <= min(MAX_SHOWN, text_room) and b"\0" not in data:
+            lines.append(clean(data.decode("utf-8", "replace")).removesuffix("\n"))
+            text_room -= len(data)
     return lines, images
 
 
@@ -155,7 +155,8 @@ class Runs:
 
     def __init__(self, at_once: int) -> None:
         self.turn, self.open, self.last = asyncio.Semaphore(at_once), 0, time.monotonic()
-        self.pool = concurrent.futures.ThreadPoolExecutor(at_once + 2)
+        self.pool = concurrent.futures.ThreadPoolExecutor(at_once)
+        self.later = concurrent.futures.ThreadPoolExecutor(1)  # for what follows a call
 
     async def call(self, function: Callable[..., Any], say: Callable[[str], None]) -> Any:
         """Call function(cancel=descriptor) on a thread; our own cancellation ends it at once."""
@@ -252,7 +253,7 @@ class Service:
         def shown(result: Result) -> Any:
             audit(self.options.audit_log, script, result)
             later = functools.partial(
-                self.runs.pool.submit,
+                self.runs.later.submit,
                 sandbox.after_run,
                 self.policy,
                 spare=not self.options.no_spare,

@@ -236,9 +236,11 @@ class Soak:
         self.vanished(life)
 
     def growth(self, life: Life) -> tuple[float, float]:
-        """Return (memory at the 10 % mark, growth from there to the end) in MB."""
-        early = next((mb for done, mb in life.memory if done >= life.done / 10), 0.0)
-        return early, life.memory[-1][1] - early if life.memory else 0.0
+        """Return (memory at the 10 % mark, or when all threads had work, growth to the end) in MB."""
+        last = life.memory[-1][1] if life.memory else 0.0
+        mark = max(life.done / 10, 2 * self.options.at_once)
+        early = next((mb for done, mb in life.memory if done >= mark), last)
+        return early, last - early
 
     def vanished(self, life: Life) -> None:
         """Nothing that was below the server lives on, nor anything with our mark."""
@@ -280,7 +282,7 @@ class Soak:
         self.pending[number] = pending
         self.counts[run.kind] += 1
         life.done += 1
-        if life.done == -(-life.runs // 10):
+        if life.done == max(-(-life.runs // 10), 2 * self.options.at_once):
             self.look(life)
 
     def cancel_due(self, life: Life) -> None:
@@ -444,10 +446,13 @@ def marked(mark: str) -> list[int]:
 
 
 def mounts_of_ours() -> set[str]:
-    """Return the mount points of this host that have to do with native sandboxes."""
+    """Return the mount points of this host that a native sandbox could have left."""
+    ours = re.compile(
+        r"/newroot|/oldroot|/pysbx/(?:native|none|envs)\b|/pysbx-(?:soak|run)-|^/work$"
+    )
     with contextlib.suppress(OSError):
         lines = Path("/proc/self/mountinfo").read_text().splitlines()
-        return {line.split()[4] for line in lines if re.search(r"pysbx(?!-cache)|/newroot", line)}
+        return {line.split()[4] for line in lines if ours.search(line.split()[4])}
     return set()
 
 
