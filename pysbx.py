@@ -19,6 +19,7 @@ import json
 import os
 import re
 import signal
+import socket
 import sys
 import threading
 import time
@@ -188,7 +189,7 @@ class Runs:
 
 
 caught: list[int] = []  # the signal that ends us
-warmed = ["not asked for"]  # how far the warm cache is
+warmed = ["waits for an idle moment"]  # how far the warm cache is
 
 
 class Service:
@@ -207,7 +208,7 @@ class Service:
             return ""
         with contextlib.suppress(SandboxError):
             settled, warning = await asyncio.to_thread(sandbox.settle, self.policy)
-            return warning if settled.backend == "none" else ""
+            return warning if settled.backend == "none" != self.policy.backend else ""
         return ""
 
     def answer(self, lines: list[str], error: bool = False, images: Sequence[Image] = ()) -> Any:
@@ -420,7 +421,7 @@ def audit(path: str, script: str, result: Result) -> None:
 
 def warm_up(policy: Policy, options: argparse.Namespace, runs: Runs) -> None:
     """When nothing has run for a while: install what scripts often ask for, out of the way."""
-    while not options.no_warm_cache and warmed[-1] == "not asked for":
+    while not options.no_warm_cache and warmed[-1] == "waits for an idle moment":
         time.sleep(1)
         if not runs.open and time.monotonic() - runs.last > WARM_AFTER:
             warmed.append("being installed")
@@ -495,6 +496,10 @@ async def serve_http(server: Any, options: argparse.Namespace) -> None:
     app = server.streamable_http_app(
         stateless_http=True, json_response=True, transport_security=security, host=options.host
     )
+    with socket.socket(socket.AF_INET6 if ":" in options.host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((options.host, options.port))  # an address in use is one sentence
+    print(f"pysbx: serving http://{options.host}:{options.port}/mcp", file=sys.stderr)
     config = uvicorn.Config(
         app, host=options.host, port=options.port, log_level="warning", timeout_graceful_shutdown=2
     )
@@ -607,6 +612,10 @@ def contradiction(options: argparse.Namespace) -> str:
         "--transport http serves: it takes neither SCRIPT nor --check": options.transport == "http"
         and not serves,
         "--check takes no SCRIPT": options.check and script,
+        "--docker-runtime needs --sandbox-backend docker": options.docker_runtime
+        and options.sandbox_backend != "docker",
+        "--sandbox-backend none cannot close the network: leave --network out": none
+        and options.network != "on",
     }
     return next((text for text, holds in wrong.items() if holds), "")
 
@@ -620,47 +629,66 @@ def run_once(policy: Policy, options: argparse.Namespace) -> int:
         stopped.append(number)
         os.write(writer, b"x")
 
-    for number_ in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number_, stop)
-    raw = sys.stdin.buffer.read() if options.script == "-" else Path(options.script).read_bytes()
+    def echo(stream: int, data: bytes) -> None:
+        try:
+            while data and not stopped:
+                data = data[os.write(stream + 1, data) :]
+        except BrokenPipeError:  # nobody reads any more
+            stop(signal.SIGPIPE, None)
 
-    def echo(number: int, data: bytes) -> None:
-        with contextlib.suppress(BrokenPipeError):
-            while data:
-                data = data[os.write(number + 1, data) :]
+    def say(text: str) -> None:
+        if text.startswith("warning"):  # before anything runs
+            print(f"pysbx: {text}", file=sys.stderr)
 
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise sandbox.InvalidScript(
-            f"the script is not UTF-8 text: {error.reason} at byte {error.start}"
-        ) from None
-    result = sandbox.run(
-        text,
-        dependencies=getattr(options, "with"),
-        timeout=options.default_timeout,
-        policy=policy,
-        cancel=reader,
-        echo=echo,
-    )
-    notes = list(result.notes)
-    if options.files_out:
-        write_files(result, Path(options.files_out), notes)
-    ended = (
-        f"the script was ended by signal {result.exit_code - 128} ({result.signal})"
-        if result.signal
-        else ""
-    )
-    ended = (
-        f"the script's time limit of {options.default_timeout} s ran out: timed out"
-        if result.status == "timeout"
-        else ended
-    )
-    for line in filter(None, [ended, result.limit and f"the {result.limit} was reached", *notes]):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop)
+    target = Path(options.files_out) if options.files_out else None
+    if target:
+        target.mkdir(parents=True, exist_ok=True)
+    if target and not os.access(target, os.W_OK):
+        raise sandbox.Unavailable(f"--files-out {target} cannot be written")
+    more: dict[str, Any] = {
+        "dependencies": getattr(options, "with"),
+        "timeout": options.default_timeout,
+    }
+    calls: dict[str, Any] = {"cancel": reader, "echo": echo, "progress": say}
+    text = read_script(options.script)
+    result = sandbox.run(text, policy=policy, **more, **calls)
+    notes = [note for note in result.notes if not note.startswith("warning")]
+    if target:
+        write_files(result, target, notes)
+    elif result.files:
+        notes.append(f"files left by the script: {len(result.files)}; --files-out DIR keeps them")
+    for line in [*ending(result, options.default_timeout, stopped), *notes]:
         print(f"pysbx: {line}", file=sys.stderr)
     audit(options.audit_log, text, result)
     sandbox.after_run(policy, spare=False)  # compiles what was installed, once
     return 124 if result.status == "timeout" else 128 + stopped[0] if stopped else result.exit_code
+
+
+def read_script(name: str) -> str:
+    """Return the text of the file, or of stdin for '-'; raise InvalidScript if it is not UTF-8."""
+    raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        why = f"{error.reason} at byte {error.start}"
+        raise sandbox.InvalidScript(f"the script is not UTF-8 text: {why}") from None
+
+
+def ending(result: Result, limit: int, stopped: list[int]) -> list[str]:
+    """Return lines on how a script ended, where its own exit code does not say it all."""
+    lines = []
+    if stopped:
+        lines.append("interrupted")
+    elif result.status == "timeout":
+        lines.append(f"the script's time limit of {limit} s ran out: timed out")
+    elif result.signal:
+        number = result.exit_code - 128
+        lines.append(f"the script was ended by signal {number} ({result.signal})")
+    if "No module named" in result.stderr:
+        lines.append("--with NAME installs a package")
+    return lines + ([f"the {result.limit} was reached"] if result.limit else [])
 
 
 def write_files(result: Result, target: Path, notes: list[str]) -> None:

@@ -49,6 +49,8 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 __version__ = "1.0.0"
+__all__ = """Policy Metadata Result Report Finding File SandboxError InvalidScript Unavailable run
+    validate check read_metadata""".split()
 
 PYTHON = "3.13"  # what a script gets unless it, or the operator, asks for another
 IMAGE = "astral/uv:0.13.9-python3.13-trixie-slim"  # public, no account needed; amd64 and arm64
@@ -179,6 +181,20 @@ class Policy:
     docker_path: str = "docker"
     docker_image: str = IMAGE
     docker_runtime: str = ""
+
+    def __post_init__(self) -> None:
+        numbers = (self.memory, self.disk, self.max_processes, self.install_timeout)
+        wrong = {
+            "backend": self.backend not in ("native", "docker", "none"),
+            "network": self.network not in ("on", "off", "public"),
+            "memory, disk, max_processes and install_timeout": min(numbers) <= 0,
+            "max_output_bytes": self.max_output_bytes < 2,
+            "mounts and pass_env": not all(
+                isinstance(t, tuple) for t in (self.mounts, self.pass_env)
+            ),
+        }
+        for field in (name for name, holds in wrong.items() if holds):
+            raise ValueError(f"Policy: {field} must be as its declaration says")
 
 
 @dataclass(frozen=True)
@@ -1527,7 +1543,8 @@ def choose_python(call: Call, requires: str | None) -> Interpreter:
             said = _download(call, request, once=not call.policy.python_version and not requires)
             found = [] if said else _installed(call, request)
     if not found and not call.policy.python_version and not requires:
-        found = _installed(call)
+        found = _installed(call)  # the nearest has most of the wheels
+        found.sort(key=lambda row: abs(int(row[0].split(".")[1]) - int(PYTHON.split(".")[1])))
     if not found:
         there = ", ".join(dict.fromkeys(version for version, _, _ in _installed(call))) or "none"
         why = f"no Python {requires or wanted} can be had here; installed: {there}"
@@ -1536,7 +1553,7 @@ def choose_python(call: Call, requires: str | None) -> Interpreter:
     if call.policy.backend == "native" and path.startswith(f"{call.cache}/pythons/"):
         path, prefix = path.replace(f"{call.cache}/pythons", "/python", 1), ""
     prefix = "" if prefix.startswith(("/usr", "/nix/store", "/gnu/store")) else prefix
-    why = f"the script requires {requires}" if requires else f"{wanted} could not be had"
+    why = f"{wanted} could not be had" + (f" or is not {requires}" if requires else "")
     note = "" if f"{version}.".startswith(f"{wanted}.") else f"Python {version} was used: {why}"
     _interpreters[call.policy, requires] = Interpreter(path, version, prefix, note)
     return _interpreters[call.policy, requires]
@@ -1751,6 +1768,10 @@ def _evict(call: Call) -> None:
 def _mount(text: str) -> Bind:
     """Return the bind of a --mount; raise Unavailable for what must not be shown to scripts."""
     path, home = os.path.realpath(text.removesuffix(":rw")), os.path.expanduser("~")
+    if re.search(":(?!rw$)", text):
+        raise Unavailable(
+            f"--mount {text}: only ':rw' may follow the path, which is the same inside"
+        )
     if not os.path.exists(path):
         raise Unavailable(f"--mount {path}: there is no such file or directory")
     if path in ("/", "/home", "/tmp", home) or stat.S_ISSOCK(os.stat(path).st_mode):
@@ -1760,7 +1781,7 @@ def _mount(text: str) -> Bind:
     if "/pysbx/" in f"{path}/" or re.match(
         "/(?:proc|sys|dev|etc|usr|run|python|work|tmp/home)(?:/|$)", path
     ):
-        raise Unavailable(f"--mount {path}: this part of the system is not mounted for scripts")
+        raise Unavailable(f"--mount {path}: the sandbox has its own of that, choose another place")
     return path, path, text.endswith(":rw")
 
 
@@ -1859,6 +1880,7 @@ def settle(policy: Policy, say: Say = lambda text: None) -> tuple[Policy, str]:
     problems: list[str] = []
     order: list[Backend] = ["native", "docker", "none"]
     first = "docker" if policy.backend == "native" and sys.platform != "linux" else policy.backend
+    closed = policy.network != "on" or policy.docker_runtime  # more than "none" can keep
     for backend in order[order.index(first) :]:
         candidate = replace(policy, backend=backend)
         try:
@@ -1866,9 +1888,11 @@ def settle(policy: Policy, say: Say = lambda text: None) -> tuple[Policy, str]:
                 _docker_ready(candidate, say)
             if backend != "none":
                 _keep_spare(run_spec(candidate))
+            elif closed:
+                raise Unavailable(f"it cannot keep --network {policy.network} or a runtime")
             elif problems and policy.require_sandbox:
                 break
-        except Unavailable as error:
+        except (Unavailable, ValueError) as error:
             problems.append(f"{backend}: {error}")
             continue
         how = (
@@ -1876,7 +1900,8 @@ def settle(policy: Policy, say: Say = lambda text: None) -> tuple[Policy, str]:
             if backend == "none"
             else f"{backend} is used instead"
         )
-        _settled[policy] = candidate, f"{how}; {'; '.join(problems)}" if problems else ""
+        how = how if problems or backend == "none" else ""
+        _settled[policy] = candidate, "; ".join(filter(None, [how, *problems]))
         return _settled[policy]
     raise Unavailable("no sandbox works here and one is required: " + "; ".join(problems))
 
@@ -1889,7 +1914,7 @@ def _docker_ready(policy: Policy, say: Say) -> None:
     code, said, words = _ask([docker, "info", "--format", "{{json .}}"], wait=20)
     if code or "errors during connect" in words or "Cannot connect" in said + words:
         raise Unavailable(
-            f"the engine cannot be reached: start it, or set DOCKER_HOST ({_shorten(words)[-200:]})"
+            f"the engine cannot be reached: start it, or set DOCKER_HOST ({_shorten(words)[:300]})"
         )
     if policy.network == "public":
         raise Unavailable(
@@ -1906,7 +1931,7 @@ def _docker_ready(policy: Policy, say: Say) -> None:
         if code:
             advice = f"try '{docker} pull {image}', or give --docker-image"
             raise Unavailable(
-                f"the image {image} cannot be pulled: {_shorten(words)[-300:]}; {advice}"
+                f"the image {image} cannot be pulled: {_shorten(words)[:300]}; {advice}"
             )
     _sweep(docker)
     command = f"""cd /pysbx && mkdir -p cache envs pythons && rm -f ca.pem && cat >ca.pem &&
@@ -1918,7 +1943,7 @@ def _docker_ready(policy: Policy, say: Say) -> None:
         --cap-add FOWNER --entrypoint sh --mount type=volume,src={VOLUME},dst=/pysbx {image} -c"""
     code, volume, words = _ask([docker, *argv.split(), command], said=bundle)
     if code:
-        raise Unavailable(f"a container cannot be started: {_shorten(words)[-300:]}")
+        raise Unavailable(f"a container cannot be started: {_shorten(words)[:300]}")
     image_id = _ask([docker, "image", "inspect", "--format", "{{.Id}}", image])[1]
     _engines[image] = volume + image_id  # a new volume or image makes new environments
 
@@ -1977,6 +2002,7 @@ def run(
     environment = prepare(call, python, requirements, metadata.exclude_newer)
     _last[policy] = call, python, environment
     notes = [*metadata.warnings, python.note, warning and f"warning: {warning}"]
+    say(f"warning: {warning}") if warning else None
     sandbox, total = _sandbox(run_spec(settled, python.prefix), cancel), policy.max_output_bytes
     try:
         say("running")
@@ -2052,13 +2078,13 @@ def validate(
     settled, warning = settle(policy)
     call = Call(settled, progress or (lambda text: None), cancel)
     python = choose_python(call, metadata.requires_python)
-    checker = f"compile({source!r}, 'script.py', 'exec', dont_inherit=True)".encode()
+    checker = f"compile({source!r}, 'the script', 'exec', dont_inherit=True)".encode()
     spec = run_spec(settled, python.prefix)
     seen = _tool(call, spec, prepare(call, python, ()).python, checker, 60.0)
     said, problems, packages = seen.err.show(4000).decode(errors="replace"), [], []
     if seen.code:
         problems.append(
-            "it does not compile:\n" + said[max(0, said.rfind('  File "script.py"')) :]
+            "it does not compile:\n" + said[max(0, said.rfind('  File "the script"')) :]
         )
     if requirements:
         newer = ["--exclude-newer", metadata.exclude_newer] if metadata.exclude_newer else []
@@ -2101,7 +2127,7 @@ def check(policy: Policy = Policy()) -> list[Finding]:
         found.append(Finding("PASS", "uv", f"{uv}, {_ask([uv, '--version'])[1].strip()}"))
         settled, warning = settle(policy)
         call = Call(settled)
-        as_asked = settled.backend == policy.backend
+        as_asked = settled.backend == policy.backend != "none"
         found.append(
             Finding("PASS" if as_asked else "FAIL", "backend", warning or settled.backend)
         )
@@ -2113,8 +2139,11 @@ def check(policy: Policy = Policy()) -> list[Finding]:
         seen = json.loads(result.stdout)
     except (SandboxError, ValueError) as error:
         return [*found, Finding("FAIL", "sandbox", str(error))]
+    if settled.backend == "none":
+        return [*found, Finding("FAIL", "sandbox", "none: scripts run with your rights")]
     seen["limited"] = "(by cgroup)" in result.isolation or "(by engine)" in result.isolation
     reach = "scripts reach what this machine reaches, its loopback too: --network off closes it"
+    reach = "the engine's bridge: the local network too" if settled.backend == "docker" else reach
     reach = "the internet, not this host nor its network" if policy.network == "public" else reach
     for line in MEANING.format(limits=result.isolation, network=reach).splitlines():
         key, subject, good, bad, verdict = line.split(" | ")

@@ -684,7 +684,7 @@ class Attempt:
                 break
 
     def _judge_host(self) -> None:
-        """Look for files: in the canaries, in the caller's directory, where everybody may write."""
+        """Look for files: in the canaries, in the caller's directory, and where all may write."""
         made = list((self.canaries.dir / "writable").iterdir()) + list(self.place.iterdir())
         places = [tempfile.gettempdir(), "/var/tmp", "/dev/shm", "/run", "/", os.getcwd()]
         places += [os.path.expanduser("~"), str(self.canaries.dir / "home/.config/autostart")]

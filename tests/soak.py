@@ -392,7 +392,7 @@ class Soak:
             times = sorted(self.seconds.get(kind, []))
             text = ""
             if times:
-                p90 = times[int(0.9 * (len(times) - 1))]
+                p90 = times[-(-9 * len(times) // 10) - 1]
                 text = f"  {statistics.median(times):6.2f} s median {p90:6.2f} p90 {times[-1]:6.2f} max"
             print(f"  {number:6} {kind:30}{text}")
         for life in self.lives:

@@ -1,5 +1,5 @@
 # class: fs-read
-# tries: reads in /proc/keys what keys the user of this machine holds: tickets, accounts, signatures
+# tries: reads in /proc/keys which keys the user of this machine holds: tickets, accounts
 # network: any
 try:
     with open("/proc/keys") as file:

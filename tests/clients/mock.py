@@ -22,7 +22,10 @@ CASES: dict[str, dict[str, Any]] = {
     "text": {"script": "print('hello', 6 * 7)"},
     "image": {"script": PLOT, "dependencies": ["matplotlib"]},
     "error": {"script": "print('before')\nraise ValueError('boom')"},
-    "timeout": {"script": "import time\nprint('begun', flush=True)\ntime.sleep(60)", "timeout_seconds": 2},
+    "timeout": {
+        "script": "import time\nprint('begun', flush=True)\ntime.sleep(60)",
+        "timeout_seconds": 2,
+    },
     "cancel": {"script": SLEEP, "timeout_seconds": 200},
 }
 
@@ -46,7 +49,17 @@ def described(result: Any) -> str:
         source = result.get("source") or result.get("inlineData") or {}
         if isinstance(source, dict) and source.get("data"):
             return picture(source["data"], source.get("media_type") or source.get("mimeType"))
-        keys = ("text", "content", "output", "error", "image_url", "url", "functionResponse", "response", "parts")
+        keys = (
+            "text",
+            "content",
+            "output",
+            "error",
+            "image_url",
+            "url",
+            "functionResponse",
+            "response",
+            "parts",
+        )
         said = [described(result[key]) for key in keys if result.get(key)]
         return "\n".join(said + [f"[{key}]" for key in ("is_error",) if result.get(key)])
     return ""
@@ -65,7 +78,9 @@ def anthropic(asked: dict[str, Any]) -> tuple[list[str], str | None]:
 def responses(asked: dict[str, Any]) -> tuple[list[str], str | None]:
     names = []
     for tool in asked.get("tools", []):
-        names += [f"{tool['name']}|{inner['name']}" for inner in tool.get("tools", [])] or [tool.get("name", "")]
+        names += [f"{tool['name']}|{inner['name']}" for inner in tool.get("tools", [])] or [
+            tool.get("name", "")
+        ]
     for item in asked.get("input", []):
         if item.get("type") == "function_call_output":
             return names, described(item["output"])
@@ -82,7 +97,9 @@ def chat(asked: dict[str, Any]) -> tuple[list[str], str | None]:
 
 
 def gemini(asked: dict[str, Any]) -> tuple[list[str], str | None]:
-    names = [f["name"] for tool in asked.get("tools", []) for f in tool.get("functionDeclarations", [])]
+    names = [
+        f["name"] for tool in asked.get("tools", []) for f in tool.get("functionDeclarations", [])
+    ]
     for content in asked.get("contents", []):
         if any("functionResponse" in part for part in content["parts"]):
             return names, described(content["parts"])
@@ -101,7 +118,11 @@ def anthropic_answer(name: str, given: Any) -> list[tuple[str, Any]]:
         {"type": "content_block_start", "index": 0, "content_block": block},
         {"type": "content_block_delta", "index": 0, "delta": delta},
         {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": {"stop_reason": "tool_use" if name else "end_turn"}, "usage": usage},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "tool_use" if name else "end_turn"},
+            "usage": usage,
+        },
         {"type": "message_stop"},
     ]
     return [(event["type"], event) for event in events]
@@ -143,7 +164,15 @@ def gemini_answer(name: str, given: Any) -> list[tuple[str, Any]]:
     part = {"functionCall": {"name": name, "args": given}} if name else {"text": "done"}
     content = {"role": "model", "parts": [part]}
     usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
-    return [("", {"candidates": [{"content": content, "finishReason": "STOP", "index": 0}], "usageMetadata": usage})]
+    return [
+        (
+            "",
+            {
+                "candidates": [{"content": content, "finishReason": "STOP", "index": 0}],
+                "usageMetadata": usage,
+            },
+        )
+    ]
 
 
 APIS = {
@@ -183,7 +212,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             log.write(json.dumps({"path": self.path, "asked": asked}) + "\n")
         if not api:  # a count of tokens and the like
             answer = {"input_tokens": 1, "totalTokens": 1}
-            return self.reply(json.dumps(answer).encode(), "application/json", 200 if case else 404)
+            return self.reply(
+                json.dumps(answer).encode(), "application/json", 200 if case else 404
+            )
         names, seen = api[0](asked)
         tool = next((name for name in names if name.endswith("execute_python")), "")
         if seen is not None:
