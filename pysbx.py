@@ -167,18 +167,24 @@ class Runs:
             reader, writer = os.pipe()
             self.open += 1
             future = self.pool.submit(functools.partial(function, cancel=reader))
-            future.add_done_callback(lambda _: self.closed(reader, writer))
+            future.add_done_callback(self.closed)
             try:
                 return await asyncio.wrap_future(future)
             except asyncio.CancelledError:
-                with contextlib.suppress(OSError):
-                    os.write(writer, b"x")
+                os.write(writer, b"x")
                 raise
+            finally:  # the thread may still look at its end
+                asyncio.ensure_future(self.free(future, reader, writer))
 
-    def closed(self, *descriptors: int) -> None:
-        self.open, self.last = self.open - 1, time.monotonic()
+    async def free(self, future: concurrent.futures.Future[Any], *descriptors: int) -> None:
+        """Close descriptors once nobody uses them."""
+        while not future.done():
+            await asyncio.sleep(0.05)
         for fd in descriptors:
             os.close(fd)
+
+    def closed(self, future: concurrent.futures.Future[Any]) -> None:
+        self.open, self.last = self.open - 1, time.monotonic()
 
     def end(self) -> None:
         """Wait until what was cancelled is gone: clients give a server 0.4 s."""
@@ -250,7 +256,9 @@ class Service:
         finally:
             beating.cancel()
 
-    async def execute(self, ctx: Any, script: str, dependencies: list[str], seconds: int) -> Any:
+    async def execute(
+        self, ctx: Any, yes: bool, script: str, dependencies: list[str], seconds: int
+    ) -> Any:
         def shown(result: Result) -> Any:
             audit(self.options.audit_log, script, result)
             later = functools.partial(
@@ -263,7 +271,7 @@ class Service:
             lines, images = blocks(script, result, seconds)
             return self.answer(lines, result.status != "exited", images)
 
-        if not self.consent[-1]:
+        if not yes:
             no = "nothing was run: the user does not want scripts to run without a sandbox"
             return self.answer([no], error=True)
         if not 1 <= seconds <= self.limit:
@@ -322,7 +330,8 @@ def create_server(policy: Policy, options: argparse.Namespace) -> Any:
 
     more: dict[str, Any] = {"subscriptions": False, "log_level": "WARNING", "lifespan": lifespan}
     if options.transport == "http" and options.token:
-        url = AnyHttpUrl(f"http://{options.host}:{options.port}")
+        host = f"[{options.host}]" if ":" in options.host else options.host
+        url = AnyHttpUrl(f"http://{host}:{options.port}")
         more["auth"] = AuthSettings(issuer_url=url, resource_server_url=None)
         more["token_verifier"] = Token()
     more["cache_hints"] = {"tools/list": CacheHint(ttl_ms=3_600_000, scope="public")}
@@ -379,7 +388,8 @@ def add_tools(server: Any, service: Service) -> None:
         timeout_seconds: Annotated[int, seconds] = default,
     ) -> CallToolResult:
         service.consent.append(isinstance(consent, AcceptedElicitation) and consent.data.go)
-        done = await service.execute(ctx, script, dependencies, timeout_seconds)
+        yes = service.consent[-1]
+        done = await service.execute(ctx, yes, script, dependencies, timeout_seconds)
         return cast(CallToolResult, done)
 
     @tool("Check a script", VALIDATE)  # type: ignore[untyped-decorator]
@@ -430,7 +440,7 @@ def warm_up(policy: Policy, options: argparse.Namespace, runs: Runs) -> None:
 
 def serve(policy: Policy, options: argparse.Namespace) -> int:
     """Serve MCP on stdio or HTTP until the client is gone or a signal comes."""
-    options.token = os.environ.get("PYSBX_TOKEN", "")
+    options.token = os.environ.get("PYSBX_TOKEN", "").strip()
     if token_file := os.environ.get("PYSBX_TOKEN_FILE"):
         options.token = Path(token_file).read_text().strip()
     if options.transport == "http" and options.host not in LOOPBACK and not options.token:
@@ -444,7 +454,7 @@ def serve(policy: Policy, options: argparse.Namespace) -> int:
         probe.join()
     server = create_server(policy, options)
     asyncio.run(
-        serve_http(server, options) if options.transport == "http" else serve_stdio(server)
+        serve_http(server, policy, options) if options.transport == "http" else serve_stdio(server)
     )
     sandbox.end_spares()
     sys.stdout.flush()
@@ -476,7 +486,41 @@ async def serve_stdio(server: Any) -> None:
         await task
 
 
-async def serve_http(server: Any, options: argparse.Namespace) -> None:
+def heeding_hang_up(app: Any) -> Any:
+    """Wrap an ASGI application: a client that hangs up before the answer cancels its request."""
+
+    async def wrapped(scope: Any, receive: Any, send: Any) -> None:
+        inbox: asyncio.Queue[Any] = asyncio.Queue(1)  # small: the body waits until it is wanted
+        began = []
+
+        async def watch() -> None:
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect" and not began:
+                    task.cancel()
+                await inbox.put(message)
+
+        async def tell(message: Any) -> None:
+            began.append(True)
+            await send(message)
+
+        task = asyncio.ensure_future(app(scope, inbox.get, tell))
+        watching = asyncio.ensure_future(watch())
+        try:
+            await task
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.wait([task], timeout=1)
+        finally:
+            watching.cancel()
+
+    async def choose(scope: Any, receive: Any, send: Any) -> None:
+        await (wrapped if scope["type"] == "http" else app)(scope, receive, send)
+
+    return choose
+
+
+async def serve_http(server: Any, policy: Policy, options: argparse.Namespace) -> None:
     """Stateless streamable HTTP: any replica answers any call; SIGTERM ends it within 5 s."""
     import uvicorn
     from mcp.server.transport_security import TransportSecuritySettings
@@ -485,6 +529,10 @@ async def serve_http(server: Any, options: argparse.Namespace) -> None:
 
     @server.custom_route("/health", methods=["GET"])  # type: ignore[untyped-decorator]
     async def health(request: Request) -> JSONResponse:
+        try:  # a balancer must not send calls to a replica that refuses them all
+            await asyncio.to_thread(sandbox.settle, policy)
+        except SandboxError as error:
+            return JSONResponse({"status": "failing", "why": str(error)}, status_code=503)
         return JSONResponse({"status": "ok", "version": __version__})
 
     # beyond loopback the names a balancer uses are unknown here; the token guards
@@ -500,9 +548,8 @@ async def serve_http(server: Any, options: argparse.Namespace) -> None:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind((options.host, options.port))  # an address in use is one sentence
     print(f"pysbx: serving http://{options.host}:{options.port}/mcp", file=sys.stderr)
-    config = uvicorn.Config(
-        app, host=options.host, port=options.port, log_level="warning", timeout_graceful_shutdown=2
-    )
+    more: dict[str, Any] = {"log_level": "warning", "timeout_graceful_shutdown": 2}
+    config = uvicorn.Config(heeding_hang_up(app), host=options.host, port=options.port, **more)
     await uvicorn.Server(config).serve()
 
 

@@ -118,7 +118,7 @@ for stream in 1 4; do printf '\0%s %s %s %s %s %s\n' "$word" $code $left "${memo
 # One environment, from nothing: uv gets a stub with the requirements, never the script.
 # stdin: the interpreter, then the stub. Arguments: uv, environment, its final name, uv's options.
 PREPARE = r"""echo ready; read -r python || exit 0
-uv=$1 env=$2 final=$3; shift 3; mkdir -p "$HOME"; cd "$HOME" && cat >stub.py || exit 3
+uv=$1 env=$2 final=$3; shift 3; trap '[ $? = 0 ] || rm -rf "$env"' EXIT; mkdir -p "$HOME"; cd "$HOME" && cat >stub.py || exit 3
 if [ -d "$final" ]; then env=$final; else
 "$uv" venv -q --no-project --relocatable -p "$python" "$env" || exit 3
 [ "$(wc -l <stub.py)" -le 2 ] || "$uv" pip install -p "$env" "$@" -r stub.py || exit 4
@@ -317,6 +317,8 @@ def read_metadata(script: str) -> Metadata:
     Lines end at CR LF, CR or LF only; a byte order mark is skipped; takes linear time. What the
     specification says to ignore but an author hardly meant is in `warnings`.
     """
+    if "///" not in script:
+        return Metadata()
     lines = re.split(r"\r\n|\r|\n", script.removeprefix("\ufeff"))
     blocks, warnings = _find_blocks(lines)
     if len(warnings) > 10:
@@ -804,8 +806,8 @@ def _cgroup_parents() -> tuple[Path, ...]:
 def _make_cgroup(policy: Policy) -> tuple[Path, ...]:
     """Make a control group with the policy's limits; () where there can be none."""
     name, memory = f"run-{os.getpid()}-{secrets.token_hex(8)}", policy.memory * MB
-    limits = f"""memory.max={memory} memory.swap.max=0 memory.oom.group=1 cpu.weight=50
-        memory.limit_in_bytes={memory} memory.memsw.limit_in_bytes={memory} cpu.shares=512
+    limits = f"""memory.max={memory} memory.swap.max=0 memory.oom.group=1
+        memory.limit_in_bytes={memory} memory.memsw.limit_in_bytes={memory}
         pids.max={policy.max_processes}"""
     group = tuple(parent / name for parent in _cgroup_parents())
     try:
@@ -999,8 +1001,9 @@ class Sandbox:
         self._start([_shell(), *self.spec.program], env=env, cwd=own["work"])
 
     def _docker(self) -> None:
-        profile = cache_dir("docker") / "seccomp.json"
-        profile.write_text(docker_seccomp())
+        wanted, profile = docker_seccomp(), cache_dir("docker") / "seccomp.json"
+        if not profile.exists() or profile.read_text() != wanted:
+            _write(profile, wanted)
         argv, env = docker_argv(self.spec, self.name, str(profile)), docker_environment(self.spec)
         self._start([self.spec.policy.docker_path, *argv], env=env)
 
@@ -1092,7 +1095,7 @@ class Sandbox:
         if self.backend == "docker":
             with contextlib.suppress(OSError):
                 self.stdin.close()
-            _ask([self.spec.policy.docker_path, "kill", self.name], wait=20)
+            _ask([self.spec.policy.docker_path, "rm", "-f", self.name], wait=20)
         with contextlib.suppress(ProcessLookupError):
             if self.process.poll() is None:
                 os.kill(self.init or self.process.pid, signal.SIGKILL)
@@ -1111,6 +1114,8 @@ class Sandbox:
             self.stdin.close() if self.ended else self.process.kill()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(5 * GRACE)
+            if self.backend == "docker" and not self.ended:  # it may have been in the making
+                _ask([self.spec.policy.docker_path, "rm", "-f", self.name], wait=20)
             for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
                 with contextlib.suppress(OSError, AttributeError):
                     pipe.close()  # type: ignore[union-attr]
@@ -1461,7 +1466,8 @@ def _uv_python(call: Call, *words: str, directory: str = "") -> tuple[int, str, 
     """Ask uv about interpreters: on this host, or in a container."""
     wait = call.policy.install_timeout
     if call.policy.backend == "docker":
-        program = 'echo ready; read -r _; mkdir -p "$HOME"; exec uv python "$@"'
+        program = 'echo ready; read -r _; mkdir -p "$HOME"; export UV_COMPILE_BYTECODE=1'
+        program += '; exec uv python "$@"'
         spec = _tool_spec(call, program, *words, network=words[0] == "install")
         seen = _tool(call, spec, "", b"", wait)
         return (
@@ -1470,6 +1476,7 @@ def _uv_python(call: Call, *words: str, directory: str = "") -> tuple[int, str, 
             seen.err.show(8000).decode(errors="replace"),
         )
     env = uv_environment(call.cache) | ({"UV_PYTHON_INSTALL_DIR": directory} if directory else {})
+    env["UV_COMPILE_BYTECODE"] = "1"  # of the standard library: a sandbox cannot write any
     if words[0] == "list":  # needs no mirror, and fails where its list cannot be read
         env.pop("UV_PYTHON_DOWNLOADS_JSON_URL", None)
     return _ask([find_uv(call.policy), "python", *words], env, wait)
@@ -1725,9 +1732,11 @@ def _try_install(
         if b"Resolved" in data:
             call.say("installing")
 
-    return _tool(
-        call, spec, python.path, _stub(requirements), call.policy.install_timeout, echo
-    ), fresh
+    limit = call.policy.install_timeout
+    seen = _tool(call, spec, python.path, _stub(requirements), limit, echo)
+    if seen.code or seen.why != "exited":
+        shutil.rmtree(fresh, ignore_errors=True)
+    return seen, fresh
 
 
 def _compile(call: Call, environment: Environment) -> None:
@@ -1746,11 +1755,10 @@ def _evict(call: Call) -> None:
     records = sorted(
         (p for p in used.iterdir() if len(p.name) == 32), key=lambda p: p.stat().st_mtime
     )
-    size = sum(
-        os.lstat(os.path.join(d, f)).st_blocks << 9
-        for d, _, fs in os.walk(store / "cache")
-        for f in fs
-    )
+    trees = [store / "cache", *(store / "envs" / record.name for record in records)]
+    files = (os.path.join(d, f) for tree in trees for d, _, names in os.walk(tree) for f in names)
+    states = {(state.st_dev, state.st_ino): state for state in map(os.lstat, files)}
+    size = sum(state.st_blocks << 9 for state in states.values())  # hard links count once
     idle = [r for r in records if time.time() - r.stat().st_mtime > 3600]
     for record in (
         idle[: len(records)] if size > call.policy.cache_size * MB else records[:-MAX_ENVIRONMENTS]
@@ -1976,6 +1984,7 @@ def _read(script: str, dependencies: Iterable[str]) -> tuple[bytes, Metadata, tu
 
 
 _last: dict[Policy, tuple[Call, Interpreter, Environment]] = {}
+_uncompiled: list[tuple[Call, Environment]] = []
 
 
 def run(
@@ -2001,6 +2010,7 @@ def run(
     python = choose_python(call, metadata.requires_python)
     environment = prepare(call, python, requirements, metadata.exclude_newer)
     _last[policy] = call, python, environment
+    _uncompiled.append((call, environment)) if environment.seconds else None
     notes = [*metadata.warnings, python.note, warning and f"warning: {warning}"]
     say(f"warning: {warning}") if warning else None
     sandbox, total = _sandbox(run_spec(settled, python.prefix), cancel), policy.max_output_bytes
@@ -2042,13 +2052,14 @@ _freeing: set[concurrent.futures.Future[None]] = set()
 def after_run(policy: Policy, *, spare: bool = True) -> None:
     """Off the path of a run: keep a sandbox for the next, compile what the last one installed."""
     if policy in _last:
-        call, python, environment = _last.pop(policy)
+        call, python, _ = _last.pop(policy)
         with contextlib.suppress(SandboxError, OSError):
             if spare and call.policy.backend != "none":
                 _keep_spare(run_spec(call.policy, python.prefix))
-            quiet = Call(call.policy, nice=10)
-            _compile(quiet, environment)
-            if environment.seconds:
+            while _uncompiled:
+                made, environment = _uncompiled.pop()
+                quiet = Call(made.policy, nice=10)
+                _compile(quiet, environment)
                 _evict(quiet)
 
 

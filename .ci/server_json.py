@@ -11,7 +11,7 @@ OWNER = "io.github.pysbx"
 
 
 def made() -> str:
-    """Return the text of server.json; the version is read, not imported, so that any Python will do."""
+    """Return the text of server.json; the version is read, not imported: any Python will do."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     source = (ROOT / "pysbx_sandbox.py").read_text("utf-8")
     found = re.search(r'(?m)^__version__ = "([^"]+)"$', source)

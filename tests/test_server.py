@@ -420,6 +420,13 @@ def test_http_beyond_loopback_without_a_token_is_refused(pysbx):
     assert done.code == 125 and "PYSBX_TOKEN" in done.err, done
 
 
+def test_http_a_client_that_hangs_up_ends_its_script(http, mark):
+    port, _ = http()
+    with pytest.raises(OSError):
+        post(port, SLEEPER.format(mark), timeout=6)
+    assert until(lambda: not alive(mark), 2)
+
+
 def test_http_ends_within_5_seconds_of_sigterm_with_a_call_in_flight(http, mark):
     import threading
 
