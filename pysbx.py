@@ -491,7 +491,7 @@ def heeding_hang_up(app: Any) -> Any:
 
     async def wrapped(scope: Any, receive: Any, send: Any) -> None:
         inbox: asyncio.Queue[Any] = asyncio.Queue(1)  # small: the body waits until it is wanted
-        began = []
+        began: list[bool] = []
 
         async def watch() -> None:
             while True:

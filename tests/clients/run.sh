@@ -5,7 +5,7 @@
 #
 # PYSBX is the command of the server (one word or several, no quotes in it), PYTHON a Python with the MCP SDK.
 # Everything is installed below PYSBX_CLIENTS (default: a new directory); it needs npm and its registry once,
-# 2.5 GB of disk, and no login: the models are mock.py on loopback. CLIENT: inspector sdk claude-code codex
+# 2.5 GB of disk, and no login: the models are models.py on loopback. CLIENT: inspector sdk claude-code codex
 # gemini-cli opencode; default all. What every model received is in $PYSBX_CLIENTS/log.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -147,7 +147,7 @@ inspector() {
         call '{"script": "import time\ntime.sleep(60)", "timeout_seconds": 2}'
         expect inspector "$era: timeout" "$seen" '^rc 5' 'timed out after 2'
     done
-    call "$("$python" -c 'import json, mock; print(json.dumps(mock.CASES["image"]))')"
+    call "$("$python" -c 'import json, models; print(json.dumps(models.CASES["image"]))')"
     expect inspector "modern: image" "$(sed -E 's/"data":"[^"]{60,}"/"data":…/' <<<"$seen")" '^rc 0' 'figure-1.png' image/png
     call '{"script": 7}'
     expect inspector "modern: wrong argument" "$seen" '^rc 5' 'valid string'
@@ -193,7 +193,7 @@ opencode-all() {
 command -v npm >/dev/null || { say npm install "there is no npm" FAIL; exit 1; }
 install node node@22 || exit 1
 PATH=$root/node/node_modules/.bin:$PATH
-"$python" "$here/mock.py" "$log" "$root/port" 2>"$log/mock.err" &
+"$python" "$here/models.py" "$log" "$root/port" 2>"$log/mock.err" &
 mock=$!
 trap 'kill $mock 2>/dev/null' EXIT
 for _ in $(seq 100); do [ -s "$root/port" ] && break; sleep 0.1; done

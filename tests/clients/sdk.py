@@ -9,7 +9,7 @@ from typing import Any
 
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
-from mock import CASES, MARKER, picture
+from models import CASES, MARKER, picture
 
 
 def alive() -> int:

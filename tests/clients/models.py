@@ -1,4 +1,4 @@
-"""Model APIs for clients: mock.py DIR PORT_FILE. Each conversation calls execute_python once, then ends.
+"""Model APIs for clients: models.py DIR PORT_FILE. Each conversation calls execute_python once, then ends.
 
 The base URL of a client is http://127.0.0.1:PORT/CLIENT/CASE. What came back as the tool's result is
 written to DIR/CLIENT.CASE.seen as one line; every request is kept in DIR/CLIENT.CASE.requests.
