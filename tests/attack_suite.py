@@ -722,6 +722,7 @@ class Attempt:
 
 def command(backend: str, network: str) -> list[str]:
     """Return how pysbx is started; without a sandbox it cannot be asked to require one."""
+    network = "on" if backend == "none" else network  # it cannot close it
     argv = [sys.executable, str(PYSBX), "--sandbox-backend", backend, "--network", network]
     return argv + ["--require-sandbox"] * (backend != "none")
 

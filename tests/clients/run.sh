@@ -14,7 +14,7 @@ python=${PYTHON:-python3}
 read -ra server <<<"${PYSBX:-$python $here/../../pysbx.py}"
 log=$root/log
 rm -rf "$log" "$root/home" "$root/port"
-mkdir -p "$log" "$root/home" "$root/work"
+mkdir -p "$log" "$root/home" "$root/place"
 root=$(cd "$root" && pwd)
 log=$root/log
 export PYSBX_MARKER="pysbx-clients-$$" PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$here
@@ -57,7 +57,7 @@ servers() { # how many servers of ours there are
 limited() { # SECONDS COMMAND...: in an empty home, without our keys and proxies to models
     local seconds=$1
     shift
-    (cd "$root/work" && exec env HOME="$root/home" XDG_CONFIG_HOME="$root/home/.config" \
+    (cd "$root/place" && exec env HOME="$root/home" XDG_CONFIG_HOME="$root/home/.config" \
         XDG_DATA_HOME="$root/home/.local/share" XDG_STATE_HOME="$root/home/.local/state" \
         NO_PROXY=127.0.0.1 no_proxy=127.0.0.1 timeout -k 5 "$seconds" "$@" </dev/null)
 }
@@ -98,7 +98,7 @@ gemini-cli() {
 opencode() {
     local model='"m":{"name":"m","tool_call":true,"attachment":true,"modalities":{"input":["text","image"],"output":["text"]},"limit":{"context":200000,"output":8000}}'
     printf '{"mcp":{"pysbx":{"type":"local","command":%s}},"permission":"allow","autoupdate":false,"share":"disabled","model":"mock/m","small_model":"mock/m","provider":{"mock":{"npm":"@ai-sdk/openai-compatible","options":{"baseURL":"%s/v1","apiKey":"x"},"models":{%s}}}}' \
-        "$(words "${server[@]}")" "$(url opencode "$1")" "$model" >"$root/work/opencode.json"
+        "$(words "${server[@]}")" "$(url opencode "$1")" "$model" >"$root/place/opencode.json"
     OPENCODE_DISABLE_AUTOUPDATE=1 OPENCODE_DISABLE_MODELS_FETCH=1 limited 150 opencode run go
 }
 words() { # as a JSON array
@@ -118,8 +118,7 @@ conversations() { # CLIENT: all cases, then an interrupt while a script runs
     while [ "$(alive)" = 0 ] && [ $SECONDS -lt $until ]; do sleep 0.2; done
     before="$(alive) script"
     began=$(date +%s%N)
-    # the client itself: a descendant of the subshell; its group is that of `timeout`, which passes INT on
-    pkill -INT -P "$(pgrep -P "$pid" | head -1 || echo "$pid")" 2>/dev/null || pkill -INT -P "$pid"
+    kill -INT -- "-$(pgrep -P "$pid" | head -1)" # as Ctrl-C: to the group, which `timeout` leads
     until=$((SECONDS + 20))
     while [ "$(alive)" != 0 ] && [ $SECONDS -lt $until ]; do sleep 0.05; done
     took=$((($(date +%s%N) - began) / 1000000))
@@ -199,6 +198,9 @@ trap 'kill $mock 2>/dev/null' EXIT
 for _ in $(seq 100); do [ -s "$root/port" ] && break; sleep 0.1; done
 port=$(cat "$root/port")
 say setup "server" "${server[*]}; node $(node --version)" ok
+# some clients hand on few variables (no CA bundle, no index): what is installed is installed here
+packages=$(echo 'import matplotlib; print("matplotlib is there")' | timeout 400 "${server[@]}" --with matplotlib - 2>&1)
+expect setup "install packages" "$packages" 'is there'
 [ $# -gt 0 ] || set -- sdk inspector claude-code codex gemini-cli opencode
 for client; do
     case $client in inspector | sdk) "$client" ;; *) "$client-all" ;; esac
