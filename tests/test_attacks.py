@@ -62,14 +62,13 @@ def test_the_docker_sandbox_holds(attack, canaries):
 
 
 def test_without_a_sandbox_a_third_of_the_harmless_attacks_escape(canaries):
-    """The control: what never fires proves nothing."""
-    verdicts = [
-        attack_suite.Attempt(attack, canaries, "none", "off", TIMEOUT).run() for attack in HARMLESS
-    ]
+    """The control, on a part of them: what never fires proves nothing."""
+    named = ("read_secret_by_path", "reach_loopback", "write_into_host_directory")
+    sample = [a for n, a in enumerate(HARMLESS) if a.name in named or n % 4 == 0 and not a.exit]
+    verdicts = [attack_suite.Attempt(a, canaries, "none", "off", TIMEOUT).run() for a in sample]
     escaped = [verdict.attack.name for verdict in verdicts if not verdict.held]
     assert len(escaped) * 3 >= len(verdicts), escaped
-    for name in ("read_secret_by_path", "reach_loopback", "write_into_host_directory"):
-        assert name in escaped
+    assert set(named) <= set(escaped)
 
 
 def test_what_a_script_leaves_running_is_seen_from_outside(canaries):
