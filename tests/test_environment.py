@@ -8,7 +8,7 @@ import sys
 import threading
 
 import pytest
-from conftest import BACKEND, HAS_BWRAP, PYSBX, ROOT, Done, sdist, wheel
+from conftest import BACKEND, CACHE, HAS_BWRAP, PYSBX, ROOT, Done, sdist, wheel
 
 import pysbx_sandbox
 
@@ -23,7 +23,8 @@ def fresh(tmp_path_factory):
 
     place = tempfile.mkdtemp(prefix="pysbx-cache-", dir="/var/tmp")
     os.chmod(place, 0o755)
-    yield {"XDG_CACHE_HOME": place}
+    pythons = CACHE / "pysbx/native/pythons"  # each download costs seconds: found, not fetched
+    yield {"XDG_CACHE_HOME": place, "UV_PYTHON_INSTALL_DIR": str(pythons)}
     subprocess.run(["chmod", "-R", "u+rwx", place], stderr=-3)
     shutil.rmtree(place, ignore_errors=True)
 
