@@ -1364,6 +1364,7 @@ class Call:
     say: Say = lambda text: None
     cancel: int | None = None
     nice: int = 0
+    prefix: str = ""  # of an interpreter that is to be shown
 
     @property
     def cache(self) -> Path:
@@ -1432,6 +1433,7 @@ def _tool_spec(
         binds, files = _operator_files(settings) if uv else ([], [])
         binds += [(f"{call.cache}/store{part}", f"/pysbx{part}", True)]
         binds += [(f"{call.cache}/pythons", "/python", False)]
+        binds += [(call.prefix, call.prefix, False)] * bool(call.prefix)
         binds += [(_visible_uv(find_uv(call.policy), str(call.cache)), "/run/uv", False)] * uv
         env |= {"SSL_CERT_FILE": CA_FILE} if "SSL_CERT_FILE" in env else {}
         env |= {"NETRC": "/etc/netrc"}
@@ -1560,7 +1562,12 @@ def choose_python(call: Call, requires: str | None) -> Interpreter:
     if call.policy.backend == "native" and path.startswith(f"{call.cache}/pythons/"):
         path, prefix = path.replace(f"{call.cache}/pythons", "/python", 1), ""
     prefix = "" if prefix.startswith(("/usr", "/nix/store", "/gnu/store")) else prefix
-    why = f"{wanted} could not be had" + (f" or is not {requires}" if requires else "")
+    why = f"{wanted} could not be had"
+    why = (
+        f"the script requires {requires}, {wanted} is not that or could not be had"
+        if requires
+        else why
+    )
     note = "" if f"{version}.".startswith(f"{wanted}.") else f"Python {version} was used: {why}"
     _interpreters[call.policy, requires] = Interpreter(path, version, prefix, note)
     return _interpreters[call.policy, requires]
@@ -1739,14 +1746,20 @@ def _try_install(
     return seen, fresh
 
 
+def _compiled(call: Call, environment: Environment) -> Path:
+    """Return the mark of an environment that is byte-compiled."""
+    return call.cache / "used" / f"{environment.python.split('/')[-3]}.compiled"
+
+
 def _compile(call: Call, environment: Environment) -> None:
     """Byte-compile an environment once, with neither network nor cache; no code of it runs."""
-    key = environment.python.split("/")[-3]
-    if environment.packages and not (done := call.cache / "used" / f"{key}.compiled").exists():
-        done.touch()
+    done = _compiled(call, environment)
+    if not done.exists():
         words = environment.python.removesuffix("/bin/python") + "/lib"
-        spec = _tool_spec(call, COMPILE, words, part=f"/envs/{key}", uv=False, network=False)
-        _tool(call, spec, environment.python, b"", 120.0)
+        part = f"/envs/{done.stem}"
+        spec = _tool_spec(call, COMPILE, words, part=part, uv=False, network=False)
+        if _tool(call, spec, environment.python, b"", 120.0).why == "exited":
+            done.touch()
 
 
 def _evict(call: Call) -> None:
@@ -2008,9 +2021,11 @@ def run(
     settled, warning = settle(policy, say)
     call = Call(settled, say, cancel)
     python = choose_python(call, metadata.requires_python)
+    call = replace(call, prefix=python.prefix)
     environment = prepare(call, python, requirements, metadata.exclude_newer)
     _last[policy] = call, python, environment
-    _uncompiled.append((call, environment)) if environment.seconds else None
+    if environment.packages and not _compiled(call, environment).exists():
+        _uncompiled.append((call, environment))
     notes = [*metadata.warnings, python.note, warning and f"warning: {warning}"]
     say(f"warning: {warning}") if warning else None
     sandbox, total = _sandbox(run_spec(settled, python.prefix), cancel), policy.max_output_bytes
@@ -2058,7 +2073,7 @@ def after_run(policy: Policy, *, spare: bool = True) -> None:
                 _keep_spare(run_spec(call.policy, python.prefix))
             while _uncompiled:
                 made, environment = _uncompiled.pop()
-                quiet = Call(made.policy, nice=10)
+                quiet = Call(made.policy, nice=10, prefix=made.prefix)
                 _compile(quiet, environment)
                 _evict(quiet)
 
@@ -2067,7 +2082,9 @@ def warm(policy: Policy, requirements: Iterable[str]) -> str:
     """Install packages at low priority, so that they are in the cache; return how it went."""
     try:
         call = Call(settle(policy)[0], nice=19)
-        made = prepare(call, choose_python(call, None), check_requirements(requirements))
+        python = choose_python(call, None)
+        call = replace(call, prefix=python.prefix)
+        made = prepare(call, python, check_requirements(requirements))
         return f"{len(made.packages)} packages are ready"
     except (SandboxError, OSError) as error:
         return f"failed: {error}"
@@ -2089,6 +2106,7 @@ def validate(
     settled, warning = settle(policy)
     call = Call(settled, progress or (lambda text: None), cancel)
     python = choose_python(call, metadata.requires_python)
+    call = replace(call, prefix=python.prefix)
     checker = f"compile({source!r}, 'the script', 'exec', dont_inherit=True)".encode()
     spec = run_spec(settled, python.prefix)
     seen = _tool(call, spec, prepare(call, python, ()).python, checker, 60.0)
