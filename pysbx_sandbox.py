@@ -105,14 +105,15 @@ PATH="${python%/*}:$PATH"; exec "$python" "$PWD/script.py" </dev/null"""
 DOCKER_GATE = r"""mkdir -p "$HOME"; exec 3<&0; echo ready
 read -r limit length word python <&3 || exit 0
 head -c "$length" <&3 >script.py
-(read -r _ <&3; kill -9 -1) & (sleep "$limit"; kill -9 -1) &
-(exec 3<&-; PATH="${python%/*}:$PATH"; exec "$python" "$PWD/script.py" </dev/null); code=$?
+(read -r _ <&3; kill -9 -1) &
+(exec 3<&-; PATH="${python%/*}:$PATH"
+exec timeout -s KILL "$limit" "$python" "$PWD/script.py" </dev/null); code=$?
 exec 4>&2 2>/dev/null; kill -9 -1
 left=0; for f in * .[!.]*; do [ -e "$f" ] && [ "$f" != script.py ] && left=1; done
 count() { while read -r name n; do [ "$name" = "$1" ] && echo "$n"; done; }
 memory=$(cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control | count oom_kill)
 processes=$(cat /sys/fs/cgroup/pids.events /sys/fs/cgroup/pids/pids.events | count max)
-full=$(df -P . /tmp | while read -r _ _ _ n _; do [ "$n" = 0 ] && echo 1; done)
+full=$(df -P . /tmp | while read -r _ _ _ n _; do [ "$n" = 0 ] && echo 1; done | sort -u)
 for stream in 1 4; do printf '\0%s %s %s %s %s %s\n' "$word" $code $left "${memory:-0}" \
 "${processes:-0}" "${full:-0}" >&$stream; done; read -r _ <&3"""
 # One environment, from nothing: uv gets a stub with the requirements, never the script.
@@ -464,7 +465,7 @@ move_pages 279 239, migrate_pages 256 238, nfsservctl 180 42, iopl 172 -, ioperm
 modify_ldt 154 -, uselib 134 -, _sysctl 156 -, ustat 136 -, sysfs 139 -, create_module 174 -,
 vserver 236 -"""
 # memory that neither an rlimit nor a look at /proc sees
-_UNSEEN = """, memfd_create 319 279, memfd_secret 447 447, shmget 29 194, msgget 68 186,
+_UNSEEN = """, vmsplice 278 75, memfd_create 319 279, memfd_secret 447 447, shmget 29 194, msgget 68 186,
 semget 64 190"""
 _NAMESPACES = 0x7E020000  # every CLONE_NEW* flag that clone knows
 # load OFFSET | compare K, where to if so, where to if not: "." is on, "+N" skips N. clone3 hides
@@ -597,6 +598,8 @@ def bwrap_options(spec: Spec, data: dict[str, int], help_text: str) -> list[str]
         options += ["--ro-bind-data", str(fd), f"/etc/{name}"]
     for source, target, writable in spec.binds:
         options += ["--bind" if writable else "--ro-bind", source, target]
+    for name in filter(os.path.exists, ("/proc/keys", "/proc/key-users")):  # no namespace has them
+        options += ["--ro-bind", "/dev/null", name]
     return options + "--remount-ro /proc --remount-ro /dev --remount-ro / --chdir /work".split()
 
 
@@ -619,6 +622,10 @@ def docker_argv(spec: Spec, name: str, seccomp: str) -> list[str]:
     for source, target, writable in spec.binds:
         kind = "volume" if source == VOLUME else "bind"
         mount = f"type={kind},src={source},dst={target}"
+        if (
+            source == VOLUME and not writable
+        ):  # a script sees environments, not what others fetched
+            options += ["--tmpfs", f"{target}/cache:ro,size=4k,mode=0"]
         options += ["--mount", mount + ("" if writable else ",readonly")]
     for variable, value in {**dict.fromkeys(PROXIES, ""), **dict(spec.env)}.items():
         by_name = docker_environment(spec).get(variable) == value  # then it is in no command line
@@ -808,6 +815,7 @@ def _make_cgroup(policy: Policy) -> tuple[Path, ...]:
     name, memory = f"run-{os.getpid()}-{secrets.token_hex(8)}", policy.memory * MB
     limits = f"""memory.max={memory} memory.swap.max=0 memory.oom.group=1
         memory.limit_in_bytes={memory} memory.memsw.limit_in_bytes={memory}
+        memory.kmem.tcp.limit_in_bytes={memory // 4}
         pids.max={policy.max_processes}"""
     group = tuple(parent / name for parent in _cgroup_parents())
     try:
@@ -882,6 +890,7 @@ class Sandbox:
         self.group: tuple[Path, ...] = ()  # its control group
         self.init = self.gate = 0  # pids of the init of its namespace, of what waits at the gate
         self.work = self.tmp = self.proc = self.status = self.exit = -1  # descriptors
+        self.shm, self.kernel = -1, _kernel_memory()
         self.router: subprocess.Popen[bytes] | None = None
         self.place, self.ended, self.crowded, self.cancel = "", "", False, cancel
         try:
@@ -944,8 +953,8 @@ class Sandbox:
         self.init = json.loads(os.read(self.status, 4096).split(b"\n")[0])["child-pid"]
         gate = Path(f"/proc/{self.init}/task/{self.init}/children").read_text().split()[0]
         self.gate = int(gate)
-        names, flags = ("work", "tmp", "proc"), os.O_RDONLY | os.O_DIRECTORY
-        self.work, self.tmp, self.proc = (
+        names, flags = ("work", "tmp", "proc", "dev/shm"), os.O_RDONLY | os.O_DIRECTORY
+        self.work, self.tmp, self.proc, self.shm = (
             os.open(f"/proc/{self.init}/root/{n}", flags) for n in names
         )
         with contextlib.suppress(OSError):
@@ -1033,25 +1042,32 @@ class Sandbox:
         last = bytes(stream.head + stream.tail)[-200:]  # it may lie across the two
         if (at := last.rfind(mark)) < 0 or last[-1:] != b"\n":
             return False
-        self.ended = last[at:].decode(errors="replace").partition(" ")[2]
-        stream.drop(len(last) - at)
-        return True
+        told = last[at:].decode(errors="replace").partition(" ")[2]
+        if re.fullmatch(r"\d{1,3}(?: \d{1,9}){4}\n", told):
+            self.ended = told
+            stream.drop(len(last) - at)
+        return bool(self.ended)
 
     def watch(self) -> str:
         """Without a cgroup: say which limit all its processes together are over, or ""."""
         if self.proc < 0 or self.group:
             return ""
         used = threads = 0
+        if _kernel_memory() - self.kernel > self.spec.policy.memory * MB:
+            return "memory limit"  # shared pages that nobody maps, page tables, buffers
         for pid in filter(str.isdigit, os.listdir(self.proc)):
             with (
                 contextlib.suppress(OSError),
                 open(os.open(f"{pid}/status", 0, dir_fd=self.proc)) as f,
             ):
                 text = f.read()
-                used += sum(map(int, re.findall(r"(?m)^Rss(?:Anon|Shmem):\s+(\d+)", text))) << 10
+                used += (
+                    sum(map(int, re.findall(r"(?m)^(?:RssAnon|RssShmem|VmPTE):\s+(\d+)", text)))
+                    << 10
+                )
                 threads += sum(map(int, re.findall(r"(?m)^Threads:\s+(\d+)", text)))
         self.crowded |= threads >= self.spec.policy.max_processes
-        for state in map(os.fstatvfs, (self.work, self.tmp)):
+        for state in map(os.fstatvfs, (self.work, self.tmp, self.shm)):
             used += (state.f_blocks - state.f_bfree) * state.f_frsize
             if state.f_files - state.f_ffree > MAX_INODES:
                 return "disk limit"
@@ -1111,17 +1127,17 @@ class Sandbox:
         """End it and free what it holds; may be called again."""
         self.kill()
         if self.process:
-            self.stdin.close() if self.ended else self.process.kill()
+            self.process.kill()
+            if self.backend == "docker":  # by name: the gate's word may be forged, or not come
+                _ask([self.spec.policy.docker_path, "rm", "-f", self.name], wait=20)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(5 * GRACE)
-            if self.backend == "docker" and not self.ended:  # it may have been in the making
-                _ask([self.spec.policy.docker_path, "rm", "-f", self.name], wait=20)
             for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
                 with contextlib.suppress(OSError, AttributeError):
                     pipe.close()  # type: ignore[union-attr]
-        for fd in {self.work, self.tmp, self.proc, self.status, self.exit} - {-1}:
+        for fd in {self.work, self.tmp, self.proc, self.shm, self.status, self.exit} - {-1}:
             os.close(fd)
-        self.work = self.tmp = self.proc = self.status = self.exit = -1
+        self.work = self.tmp = self.proc = self.shm = self.status = self.exit = -1
         if self.router:
             self.router.kill()
             self.router.wait()
@@ -1131,6 +1147,14 @@ class Sandbox:
             with contextlib.suppress(OSError):
                 os.chmod(directory, 0o700)
         shutil.rmtree(self.place, ignore_errors=True)
+
+
+def _kernel_memory() -> int:
+    """Return the bytes that the whole machine holds in shared pages, page tables and slabs."""
+    with contextlib.suppress(OSError):
+        fields = r"(?m)^(?:Shmem|PageTables|SUnreclaim):\s+(\d+)"
+        return sum(map(int, re.findall(fields, Path("/proc/meminfo").read_text()))) << 10
+    return 0
 
 
 class Stream:
@@ -1441,6 +1465,7 @@ def _tool_spec(
         binds = [(VOLUME, "/pysbx", True)]
         env |= {"SSL_CERT_FILE": "/pysbx/ca.pem"} if "SSL_CERT_FILE" in env else {}
     if part:  # what may be written is one environment: a cache of its own, thrown away
+        files = [file for file in files if file[0] != "netrc"]  # code of packages runs in builds
         env |= {"UV_CACHE_DIR": "/tmp/cache", "UV_LINK_MODE": "copy"}
     roomy = replace(
         call.policy, disk=max(call.policy.disk, 4096), memory=max(call.policy.memory, 2048)
@@ -1525,7 +1550,7 @@ def _download(call: Call, request: str, *, once: bool) -> str:
 @functools.cache
 def _real_python(path: str) -> tuple[str, str]:
     """Return (path, prefix) of the interpreter behind a shim, link or venv; "" if out of reach."""
-    code = "import os, sys; print(os.path.realpath(sys._base_executable)); print(sys.base_prefix)"
+    code = "import os, sys; [print(os.path.realpath(p)) for p in (sys._base_executable, sys.base_prefix)]"
     real, prefix = (_ask([path, "-I", "-S", "-c", code])[1].splitlines() + ["", ""])[:2]
     return (real, prefix) if real and _reachable(real) and _reachable(prefix) else ("", "")
 
@@ -1571,6 +1596,12 @@ def choose_python(call: Call, requires: str | None) -> Interpreter:
     note = "" if f"{version}.".startswith(f"{wanted}.") else f"Python {version} was used: {why}"
     _interpreters[call.policy, requires] = Interpreter(path, version, prefix, note)
     return _interpreters[call.policy, requires]
+
+
+def _with_python(call: Call, requires: str | None) -> tuple[Call, Interpreter]:
+    """Choose the interpreter of a call; its place is shown to all that follows."""
+    python = choose_python(call, requires)
+    return replace(call, prefix=python.prefix), python
 
 
 @contextlib.contextmanager
@@ -1754,7 +1785,7 @@ def _compiled(call: Call, environment: Environment) -> Path:
 def _compile(call: Call, environment: Environment) -> None:
     """Byte-compile an environment once, with neither network nor cache; no code of it runs."""
     done = _compiled(call, environment)
-    if not done.exists():
+    if environment.packages and not done.exists():
         words = environment.python.removesuffix("/bin/python") + "/lib"
         part = f"/envs/{done.stem}"
         spec = _tool_spec(call, COMPILE, words, part=part, uv=False, network=False)
@@ -2019,15 +2050,13 @@ def run(
     say = progress or (lambda text: None)
     source, metadata, requirements = _read(script, dependencies)
     settled, warning = settle(policy, say)
-    call = Call(settled, say, cancel)
-    python = choose_python(call, metadata.requires_python)
-    call = replace(call, prefix=python.prefix)
+    if warning:
+        say(f"warning: {warning}")
+    call, python = _with_python(Call(settled, say, cancel), metadata.requires_python)
     environment = prepare(call, python, requirements, metadata.exclude_newer)
     _last[policy] = call, python, environment
-    if environment.packages and not _compiled(call, environment).exists():
-        _uncompiled.append((call, environment))
+    _uncompiled.append((call, environment))
     notes = [*metadata.warnings, python.note, warning and f"warning: {warning}"]
-    say(f"warning: {warning}") if warning else None
     sandbox, total = _sandbox(run_spec(settled, python.prefix), cancel), policy.max_output_bytes
     try:
         say("running")
@@ -2082,8 +2111,7 @@ def warm(policy: Policy, requirements: Iterable[str]) -> str:
     """Install packages at low priority, so that they are in the cache; return how it went."""
     try:
         call = Call(settle(policy)[0], nice=19)
-        python = choose_python(call, None)
-        call = replace(call, prefix=python.prefix)
+        call, python = _with_python(call, None)
         made = prepare(call, python, check_requirements(requirements))
         return f"{len(made.packages)} packages are ready"
     except (SandboxError, OSError) as error:
@@ -2105,8 +2133,7 @@ def validate(
     source, metadata, requirements = _read(script, dependencies)
     settled, warning = settle(policy)
     call = Call(settled, progress or (lambda text: None), cancel)
-    python = choose_python(call, metadata.requires_python)
-    call = replace(call, prefix=python.prefix)
+    call, python = _with_python(call, metadata.requires_python)
     checker = f"compile({source!r}, 'the script', 'exec', dont_inherit=True)".encode()
     spec = run_spec(settled, python.prefix)
     seen = _tool(call, spec, prepare(call, python, ()).python, checker, 60.0)
