@@ -29,6 +29,7 @@ import json
 import os
 import platform
 import re
+import resource
 import secrets
 import select
 import shutil
@@ -1150,10 +1151,12 @@ class Sandbox:
 
 
 def _kernel_memory() -> int:
-    """Return the bytes that the whole machine holds in shared pages, page tables and slabs."""
+    """Return the bytes the machine holds in shared pages, page tables, slabs and TCP buffers."""
     with contextlib.suppress(OSError):
         fields = r"(?m)^(?:Shmem|PageTables|SUnreclaim):\s+(\d+)"
-        return sum(map(int, re.findall(fields, Path("/proc/meminfo").read_text()))) << 10
+        pages = re.findall(r" mem (\d+)", Path("/proc/net/sockstat").read_text())
+        kilobytes = map(int, re.findall(fields, Path("/proc/meminfo").read_text()))
+        return (sum(kilobytes) << 10) + sum(map(int, pages)) * resource.getpagesize()
     return 0
 
 
@@ -1867,7 +1870,8 @@ def run_spec(policy: Policy, prefix: str = "") -> Spec:
             (f"{cache}/pythons", "/python", False),
         ]
         binds += [(prefix, prefix, False)] * bool(prefix)
-        limits = [str(max(policy.disk, SHM_MB) * 2048), str(policy.max_processes + 8)]
+        more = 8 if _cgroup_parents() else 0  # the group meets its limit first, and tells
+        limits = [str(max(policy.disk, SHM_MB) * 2048), str(policy.max_processes + more)]
     elif policy.backend == "docker":
         binds += [(VOLUME, "/pysbx", False)]
     program = ("-c", DOCKER_GATE if policy.backend == "docker" else GATE, "sh", *limits)
