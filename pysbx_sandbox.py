@@ -626,7 +626,7 @@ def docker_argv(spec: Spec, name: str, seccomp: str) -> list[str]:
         if (
             source == VOLUME and not writable
         ):  # a script sees environments, not what others fetched
-            options += ["--tmpfs", f"{target}/cache:ro,size=4k,mode=0"]
+            options += ["--tmpfs", f"{target}/cache:ro,size=4k,mode=0700"]
         options += ["--mount", mount + ("" if writable else ",readonly")]
     for variable, value in {**dict.fromkeys(PROXIES, ""), **dict(spec.env)}.items():
         by_name = docker_environment(spec).get(variable) == value  # then it is in no command line
@@ -1992,7 +1992,7 @@ def _docker_ready(policy: Policy, say: Say) -> None:
     _sweep(docker)
     command = f"""cd /pysbx && mkdir -p cache envs pythons && rm -f ca.pem && cat >ca.pem &&
         chown {NOBODY}:{NOBODY} cache envs pythons && chmod 311 envs &&
-        ([ -s id ] || cat /proc/sys/kernel/random/uuid >id) && cat id"""
+        ([ -s id ] || cat /proc/sys/kernel/random/uuid >id) && chmod 600 id && cat id"""
     ca = os.environ.get("SSL_CERT_FILE", "")
     bundle = Path(ca).read_bytes() if os.path.isfile(ca) else b""
     argv = f"""run -i --rm --pull never --network none --user 0 --cap-drop ALL --cap-add CHOWN
