@@ -11,6 +11,7 @@ got = []
 for place in (envs, store, f"{store}/cache", "/pysbx/cache", os.path.expanduser("~/.cache/uv")):
     try:
         names = set(os.listdir(place)) - {os.path.basename(own), "envs", "ca.pem", "pythons"}
+        names -= {"cache", "id"}  # the cache itself is looked into below, the id cannot be read
         got += [f"{place}/{name}" for name in names]
     except OSError:
         pass
