@@ -628,8 +628,9 @@ def docker_argv(spec: Spec, name: str, seccomp: str) -> list[str]:
         ):  # a script sees environments, not what others fetched
             options += ["--tmpfs", f"{target}/cache:ro,size=4k,mode=0700"]
         options += ["--mount", mount + ("" if writable else ",readonly")]
+    client = docker_environment(spec)
     for variable, value in {**dict.fromkeys(PROXIES, ""), **dict(spec.env)}.items():
-        by_name = docker_environment(spec).get(variable) == value  # then it is in no command line
+        by_name = client.get(variable) == value  # then it is in no command line
         options += ["--env", variable if by_name else f"{variable}={value}"]
     return [*options, policy.docker_image, *spec.program]
 
@@ -982,8 +983,8 @@ class Sandbox:
             argv = f"""{tools[0]} --configure --mtu=65520 --disable-host-loopback --ready-fd={told}
                 --exit-fd={ended} --userns-path=/proc/self/fd/{user} --netns-type=path
                 /proc/self/fd/{net} tap0""".split()
-            keep = {"pass_fds": (net, user, told, ended), "stdin": -3, "stdout": -3, **_drop()}
-            self.router = subprocess.Popen(argv, stderr=-3, **keep)
+            keep = {"pass_fds": (net, user, told, ended), **_drop()}
+            self.router = subprocess.Popen(argv, stdin=-3, stdout=-3, stderr=-3, **keep)
             own = re.findall(r"inet ([\d.]+)", _ask([str(tools[2]), "-4", "-o", "addr"])[1])
             routes = "".join(f"route add unreachable {r}\n" for r in [*NOT_PUBLIC, *own])
             argv = [str(tools[1]), f"--user=/proc/self/fd/{user}", f"--net=/proc/self/fd/{net}"]
@@ -992,10 +993,8 @@ class Sandbox:
                 raise Unavailable(
                     "--network public: slirp4netns does not come up (can this user open /dev/net/tun?)"
                 )
-            done = subprocess.run(argv, input=routes.encode(), capture_output=True, **_only(keep))
-            seen = subprocess.run(
-                [*argv[:4], str(tools[2]), "route"], capture_output=True, **_only(keep)
-            )
+            done = subprocess.run(argv, input=routes.encode(), capture_output=True, **keep)
+            seen = subprocess.run([*argv[:4], str(tools[2]), "route"], capture_output=True, **keep)
         if seen.stdout.count(b"unreachable") < len(NOT_PUBLIC):
             raise Unavailable(
                 f"--network public: routes cannot be closed: {done.stderr.decode()[-200:]}"
@@ -1257,10 +1256,6 @@ def run_capped(
     seen.code = 128 - seen.code if seen.code < 0 else seen.code
     seen.limit = seen.limit or sandbox.limit_met()
     return seen
-
-
-def _only(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if name not in ("stdin", "stdout")}
 
 
 def _ready(fds: Iterable[int | None], seconds: float) -> set[int]:
@@ -2031,7 +2026,7 @@ def _read(script: str, dependencies: Iterable[str]) -> tuple[bytes, Metadata, tu
     return source, metadata, wanted
 
 
-_last: dict[Policy, tuple[Call, Interpreter, Environment]] = {}
+_last: dict[Policy, Call] = {}
 _uncompiled: list[tuple[Call, Environment]] = []
 
 
@@ -2058,7 +2053,7 @@ def run(
         say(f"warning: {warning}")
     call, python = _with_python(Call(settled, say, cancel), metadata.requires_python)
     environment = prepare(call, python, requirements, metadata.exclude_newer)
-    _last[policy] = call, python, environment
+    _last[policy] = call
     _uncompiled.append((call, environment))
     notes = [*metadata.warnings, python.note, warning and f"warning: {warning}"]
     sandbox, total = _sandbox(run_spec(settled, python.prefix), cancel), policy.max_output_bytes
@@ -2100,15 +2095,16 @@ _freeing: set[concurrent.futures.Future[None]] = set()
 def after_run(policy: Policy, *, spare: bool = True) -> None:
     """Off the path of a run: keep a sandbox for the next, compile what the last one installed."""
     if policy in _last:
-        call, python, _ = _last.pop(policy)
+        call = _last.pop(policy)
         with contextlib.suppress(SandboxError, OSError):
             if spare and call.policy.backend != "none":
-                _keep_spare(run_spec(call.policy, python.prefix))
+                _keep_spare(run_spec(call.policy, call.prefix))
             while _uncompiled:
                 made, environment = _uncompiled.pop()
                 quiet = Call(made.policy, nice=10, prefix=made.prefix)
                 _compile(quiet, environment)
-                _evict(quiet)
+                if environment.seconds:  # the cache has grown: only then is it worth a walk
+                    _evict(quiet)
 
 
 def warm(policy: Policy, requirements: Iterable[str]) -> str:
