@@ -488,6 +488,7 @@ async def serve_stdio(server: Any) -> None:
 
 def heeding_hang_up(app: Any) -> Any:
     """Wrap an ASGI application: a client that hangs up before the answer cancels its request."""
+    from starlette.responses import JSONResponse
 
     async def wrapped(scope: Any, receive: Any, send: Any) -> None:
         inbox: asyncio.Queue[Any] = asyncio.Queue(1)  # small: the body waits until it is wanted
@@ -511,6 +512,9 @@ def heeding_hang_up(app: Any) -> Any:
         except asyncio.CancelledError:
             task.cancel()
             await asyncio.wait([task], timeout=1)
+            if not began:  # nobody reads it, or this server is asked to end
+                stopping = JSONResponse({"error": "the server is stopping: call again"}, 503)
+                await stopping(scope, receive, send)
         finally:
             watching.cancel()
 
@@ -686,6 +690,9 @@ def run_once(policy: Policy, options: argparse.Namespace) -> int:
     def say(text: str) -> None:
         if text.startswith("warning"):  # before anything runs
             print(f"pysbx: {text}", file=sys.stderr)
+        elif sys.stderr.isatty():  # one line, drawn anew, and gone when the script runs
+            words = f"pysbx: {text} ..." if text != "running" else ""
+            print(f"\r\x1b[K{words}", end="", file=sys.stderr, flush=True)
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)
@@ -765,20 +772,24 @@ def main() -> int:
         words.error(wrong)
     given = {f: getattr(options, f) for f in Policy.__dataclass_fields__ if hasattr(options, f)}
     lists = {"mounts": tuple(options.mount), "pass_env": tuple(options.pass_env)}
-    policy = Policy(
-        **{**given, **lists, "backend": options.sandbox_backend, "build": not options.no_build}
-    )
+    backend = (
+        options.sandbox_backend
+    )  # over HTTP nobody can be asked, and one may not speak for all
+    serves_all = options.transport == "http" and backend != "none"
+    given |= {"backend": backend, "build": not options.no_build, **lists}
+    given["require_sandbox"] = options.require_sandbox or serves_all
+    policy = Policy(**given)
     try:
         if options.check:
             found = sandbox.check(policy)
             print("\n".join(report_lines(found)))
             return int(any(f.verdict == "FAIL" for f in found))
         return run_once(policy, options) if options.script else serve(policy, options)
-    except (SandboxError, OSError) as error:
-        print(f"pysbx: {error}", file=sys.stderr)
-        return 125
     except Exception as error:
-        print(f"pysbx: pysbx failed, please report it: {error!r}", file=sys.stderr)
+        known = isinstance(error, SandboxError | OSError)
+        drawn = "\r\x1b[K" * sys.stderr.isatty()
+        text = error if known else f"pysbx failed, please report it: {error!r}"
+        print(f"{drawn}pysbx: {text}", file=sys.stderr)
         return 125
     finally:
         sandbox.end_spares()

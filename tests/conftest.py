@@ -224,6 +224,17 @@ def index():
         one.server_close()
 
 
+@pytest.fixture
+def fresh(tmp_path_factory):
+    """A cache of its own that the sandbox's uid can enter."""
+    place = tempfile.mkdtemp(prefix="pysbx-cache-", dir="/var/tmp")
+    os.chmod(place, 0o755)
+    pythons = CACHE / "pysbx/native/pythons"  # each download costs seconds: found, not fetched
+    yield {"XDG_CACHE_HOME": place, "UV_PYTHON_INSTALL_DIR": str(pythons)}
+    subprocess.run(["chmod", "-R", "u+rwx", place], stderr=-3)
+    shutil.rmtree(place, ignore_errors=True)
+
+
 # ---- a raw MCP client
 
 

@@ -1,13 +1,17 @@
 """The command line: streams and exit codes are the script's, our own lines say 'pysbx: '."""
 
+import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import time
+import urllib.error
+import urllib.request
 
 import pytest
-from conftest import HAS_BWRAP, PYSBX, ROOT, alive, until
+from conftest import HAS_BWRAP, PYSBX, ROOT, alive, until, wheel
 
 needs_bwrap = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap is not installed")
 
@@ -38,6 +42,23 @@ def test_the_time_limit_is_124_with_what_was_printed(pysbx):
 def test_a_signal_is_128_and_its_number_and_is_named(pysbx):
     done = pysbx(script="import ctypes; ctypes.string_at(0)")
     assert done.code == 139 and any("SIGSEGV" in line for line in done.said), done
+
+
+@needs_bwrap
+@pytest.mark.parametrize("package, code", [("alpha", 0), ("missing", 125)])
+def test_on_a_terminal_one_line_says_what_is_under_way(index, fresh, tmp_path, package, code):
+    made, ours_end = os.openpty()
+    (tmp_path / "x.py").write_text("print('out')")
+    argv = [*PYSBX, "--network", "off", "--with", package, str(tmp_path / "x.py")]
+    env = {**os.environ, **index(wheel("alpha")).env, **fresh}
+    done = subprocess.run(argv, stdout=-1, stderr=ours_end, env=env)
+    os.close(ours_end)
+    drawn = os.read(made, 1 << 16).decode()
+    os.close(made)
+    assert (done.returncode, done.stdout) == (code, b"" if code else b"out\n")
+    assert "\r\x1b[Kpysbx: resolving and installing ..." in drawn
+    last = drawn.rpartition("\r\x1b[K")[2]
+    assert last.startswith("pysbx: the dependencies cannot be installed") if code else last == ""
 
 
 @needs_bwrap
@@ -143,6 +164,28 @@ def test_without_any_backend_it_runs_with_a_warning_or_refuses(pysbx, tmp_path):
     ), done
     done = pysbx("--require-sandbox", script="print('RAN')", env=env)
     assert done.code == 125 and "RAN" not in done.out and "install bubblewrap" in done.err, done
+
+
+def test_over_http_nothing_ever_runs_without_a_sandbox(tmp_path):
+    env = {**os.environ, **fake_path(tmp_path), "PYSBX_TOKEN": ""}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    argv = [*PYSBX, "--transport", "http", "--port", str(port), "--no-warm-cache"]
+    call = {"name": "execute_python", "arguments": {"script": "print('RAN')"}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+    at = f"http://127.0.0.1:{port}"
+    with subprocess.Popen(argv, env=env, stderr=-3) as server, contextlib.ExitStack() as ending:
+        ending.callback(server.kill)
+        assert until(lambda: not socket.socket().connect_ex(("127.0.0.1", port)), 30)
+        request = urllib.request.Request(f"{at}/mcp", json.dumps(body).encode(), headers)
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            said = answer.read().decode()
+        with pytest.raises(urllib.error.HTTPError) as health:
+            urllib.request.urlopen(f"{at}/health", timeout=30)
+    assert "RAN" not in said and "install bubblewrap" in said
+    assert health.value.code == 503 and "install bubblewrap" in health.value.read().decode()
 
 
 DENIED = "#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n"  # Ubuntu 24.04 without a profile
