@@ -96,9 +96,12 @@ SCRIPT_ENV = dict(pair.split("=") for pair in _ENV.split())
 
 # The gate of a native sandbox: set limits, wait for an interpreter, become it. No fork, no file of
 # ours. Arguments: blocks of 512 bytes a file may have, processes (dash has -p for it, bash -u).
+# After a "w" the interpreter is to wait: script.py is a named pipe until the script is there, and
+# Python opens it when it has started (see Sandbox.start_python).
 GATE = r"""ulimit -c 0; ulimit -n 1024; ulimit -l 64; [ -z "$1" ] || ulimit -f "$1"
 [ -z "$2" ] || ulimit -u "$2" 2>/dev/null || ulimit -p "$2"
-: >script.py; echo ready; read -r limit python || exit 0; ulimit -t "$limit"
+: >script.py; echo ready; read -r limit python || exit 0; ulimit -t "${limit#w}"
+[ "$limit" = "${limit#w}" ] || { mv script.py .script.py && mkfifo script.py; }
 PATH="${python%/*}:$PATH"; exec "$python" "$PWD/script.py" </dev/null"""
 # The gate of a container. The script follows its length on stdin, which stays open: its end means
 # that the server is gone, and kills everything. What the script leaves running is killed too;
@@ -123,6 +126,7 @@ PREPARE = r"""echo ready; read -r python || exit 0
 uv=$1 env=$2 final=$3; shift 3; trap '[ $? = 0 ] || rm -rf "$env"' EXIT; mkdir -p "$HOME"; cd "$HOME" && cat >stub.py || exit 3
 if [ -d "$final" ]; then env=$final; else
 "$uv" venv -q --no-project --relocatable -p "$python" "$env" || exit 3
+rm -f "$env"/lib/python*/site-packages/_virtualenv.p*
 [ "$(wc -l <stub.py)" -le 2 ] || "$uv" pip install -p "$env" "$@" -r stub.py || exit 4
 site=$(echo "$env"/lib/python*/site-packages)
 [ ! -d "$site/matplotlib" ] || printf %s "$PLOTS" >"$site/_pysbx_plots.py"
@@ -482,6 +486,7 @@ _ANSWERS = {"allow": 0x7FFF0000, "eperm": 0x50001, "enosys": 0x50026, "family": 
 _ANSWERS["kill"] = 0x80000000
 
 
+@functools.cache
 def seccomp_filter(machine: str, *, memory_is_limited: bool) -> bytes:
     """Return the BPF program for bwrap's --seccomp; raise Unavailable for other machines.
 
@@ -544,6 +549,7 @@ class Spec:
     program: tuple[str, ...] = ("-c", GATE)  # for sh
 
 
+@functools.cache
 def host_shape(root: Path = Path("/")) -> list[str]:
     """Return bwrap options that show the system's programs as this host lays them out.
 
@@ -678,6 +684,16 @@ def _drop() -> dict[str, Any]:
     return {"user": SANDBOX_UID, "group": SANDBOX_UID, "extra_groups": []} if root else {}
 
 
+@functools.cache
+def _dropping(program: str) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the same as words before a program, or as options of Popen: these cost a fork of us."""
+    setpriv = shutil.which("setpriv")
+    ids = f"--reuid={SANDBOX_UID} --regid={SANDBOX_UID} --clear-groups".split()
+    if not _drop() or not setpriv or _ask([setpriv, *ids, "true"])[0]:
+        return (program,), _drop()
+    return (setpriv, *ids, program), {}
+
+
 def _reachable(path: str) -> bool:
     """Tell whether the uid of native sandboxes may read path and enter its parents."""
     real = os.path.realpath(path)
@@ -707,7 +723,7 @@ def _made_cache_dir(backend: Backend, xdg: str, home: str) -> Path:
     for place in places:
         path = Path(place, backend)
         with contextlib.suppress(OSError):
-            for part in "pythons used store store/cache store/envs".split():
+            for part in "pythons used store store/cache store/envs store/new".split():
                 (path / part).mkdir(mode=0o755, parents=True, exist_ok=True)
                 if part[:5] == "store" and backend == "native" and _drop():
                     os.chown(path / part, SANDBOX_UID, SANDBOX_UID)
@@ -815,10 +831,11 @@ def _cgroup_parents() -> tuple[Path, ...]:
 def _make_cgroup(policy: Policy) -> tuple[Path, ...]:
     """Make a control group with the policy's limits; () where there can be none."""
     name, memory = f"run-{os.getpid()}-{secrets.token_hex(8)}", policy.memory * MB
+    version_1 = len(_cgroup_parents()) > 1  # bwrap's own two processes are in it
     limits = f"""memory.max={memory} memory.swap.max=0 memory.oom.group=1
         memory.limit_in_bytes={memory} memory.memsw.limit_in_bytes={memory}
         memory.kmem.tcp.limit_in_bytes={memory // 4}
-        pids.max={policy.max_processes}"""
+        pids.max={policy.max_processes + 2 * version_1}"""
     group = tuple(parent / name for parent in _cgroup_parents())
     try:
         for directory in group:
@@ -893,6 +910,7 @@ class Sandbox:
         self.init = self.gate = 0  # pids of the init of its namespace, of what waits at the gate
         self.work = self.tmp = self.proc = self.status = self.exit = -1  # descriptors
         self.shm, self.kernel = -1, _kernel_memory()
+        self.script, self.waits = -1, ""  # the pipe to an interpreter that waits
         self.router: subprocess.Popen[bytes] | None = None
         self.place, self.ended, self.crowded, self.cancel = "", "", False, cancel
         try:
@@ -914,7 +932,15 @@ class Sandbox:
                 "stderr": -1,
                 "start_new_session": True,
             }
-            return subprocess.Popen(argv, **own, **options)
+            for directory in tasks:  # this thread, for a moment: to move a process costs 10 ms
+                (directory / "tasks").write_text("0")
+            try:
+                return subprocess.Popen(argv, **own, **options)
+            finally:
+                for directory in tasks:
+                    (directory.parent / "tasks").write_text("0")
+
+        tasks = [directory for directory in self.group if (directory / "tasks").exists()]
 
         try:
             self.process = _SPAWNER.submit(start).result()
@@ -949,9 +975,10 @@ class Sandbox:
             args = memfd("".join(option + "\0" for option in options).encode())
             self.status, told = os.pipe()  # open to the end: bwrap writes to it again
             opened.callback(os.close, told)
-            argv = [bwrap, "--args", str(args), "--json-status-fd", str(told), "--", _shell()]
+            words, drop = _dropping(bwrap)
+            argv = [*words, "--args", str(args), "--json-status-fd", str(told), "--", _shell()]
             fds, env = [*data.values(), code, args, told], dict(self.spec.env)
-            self._start([*argv, *self.spec.program], env=env, cwd="/", pass_fds=fds, **_drop())
+            self._start([*argv, *self.spec.program], env=env, cwd="/", pass_fds=fds, **drop)
         self.init = json.loads(os.read(self.status, 4096).split(b"\n")[0])["child-pid"]
         gate = Path(f"/proc/{self.init}/task/{self.init}/children").read_text().split()[0]
         self.gate = int(gate)
@@ -962,8 +989,8 @@ class Sandbox:
         with contextlib.suppress(OSError):
             Path(f"/proc/{gate}/oom_score_adj").write_text("1000")
         for directory in self.group:
-            (directory / "cgroup.procs").write_text(gate)
-
+            if not (directory / "tasks").exists():  # version 2; else it was born there
+                (directory / "cgroup.procs").write_text(gate)
         if self.spec.network == "public":
             self._route()
 
@@ -1016,23 +1043,49 @@ class Sandbox:
         argv, env = docker_argv(self.spec, self.name, str(profile)), docker_environment(self.spec)
         self._start([self.spec.policy.docker_path, *argv], env=env)
 
-    def release(self, line: str, body: bytes, seconds: float) -> None:
+    def start_python(self, line: str) -> None:
+        """Let the interpreter start ahead of the script, which it waits for in a named pipe."""
+        self.stdin.write(f"w{line}\n".encode())
+        self.stdin.close()
+        while self.script < 0 and self.fresh(START_LIMIT):
+            time.sleep(0.005)
+            with contextlib.suppress(OSError):  # ENXIO: it has not opened the pipe so far
+                if stat.S_ISFIFO(os.stat("script.py", dir_fd=self.work).st_mode):
+                    self.script = os.open(
+                        "script.py", os.O_WRONLY | os.O_NONBLOCK, dir_fd=self.work
+                    )
+        self.waits = line
+
+    def release(self, line: str, body: bytes) -> None:
         """Let the gate go: `line` is what it reads first, `body` the script or the stub."""
+        if self.waits:
+            with open(os.open(".script.py", os.O_WRONLY, dir_fd=self.work), "wb") as file:
+                file.write(body)  # what a traceback shows, and the script itself
+            os.rename(".script.py", "script.py", src_dir_fd=self.work, dst_dir_fd=self.work)
+            os.set_blocking(self.script, True)
+            with contextlib.suppress(BrokenPipeError), open(self.script, "wb") as pipe:
+                self.script = -1
+                pipe.write(body)
+            return
         script = self.spec.program[1] in (GATE, DOCKER_GATE)
         if script and self.work >= 0:
             with open(os.open("script.py", os.O_WRONLY, dir_fd=self.work), "wb") as file:
                 file.write(body)
-            line, body = f"{int(seconds) + 2} {line}", b""
+            body = b""
         elif script:
-            line = f"{int(seconds) + 2} {len(body)} {self.word} {line}"
+            line = line.replace(" ", f" {len(body)} {self.word} ", 1)
         with contextlib.suppress(BrokenPipeError):
             self.stdin.write(line.encode() + b"\n" + body)
             self.stdin.flush()
             if not (script and self.backend == "docker"):
                 self.stdin.close()
 
-    def alive(self) -> bool:
-        return self.process is not None and self.process.poll() is None
+    def fresh(self, age: float) -> bool:
+        """Tell whether it still waits, and not for longer than `age` seconds."""
+        waits = self.process is not None and self.process.poll() is None
+        return (
+            waits and time.monotonic() - self.born < age and (self.script >= 0 or not self.waits)
+        )
 
     def told_end(self, data: bytes, stream: Stream) -> bool:
         """Take the gate's last line off a stream of a container: the script and all else is dead."""
@@ -1135,9 +1188,17 @@ class Sandbox:
             for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
                 with contextlib.suppress(OSError, AttributeError):
                     pipe.close()  # type: ignore[union-attr]
-        for fd in {self.work, self.tmp, self.proc, self.shm, self.status, self.exit} - {-1}:
+        for fd in {
+            self.work,
+            self.tmp,
+            self.proc,
+            self.shm,
+            self.status,
+            self.exit,
+            self.script,
+        } - {-1}:
             os.close(fd)
-        self.work = self.tmp = self.proc = self.shm = self.status = self.exit = -1
+        self.work = self.tmp = self.proc = self.shm = self.status = self.exit = self.script = -1
         if self.router:
             self.router.kill()
             self.router.wait()
@@ -1221,7 +1282,7 @@ def run_capped(
     """
     began, process = time.monotonic(), sandbox.process
     assert process
-    sandbox.release(line, body, seconds)
+    sandbox.release(line, body)
     seen, end, look = Captured(Stream(keep), Stream(keep)), 0.0, began + TICK
     reading = {sandbox.out: (0, seen.out), sandbox.err: (1, seen.err)}
     exit_fd = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else None
@@ -1725,6 +1786,9 @@ def _install(
         if re.search(_NO_WHEEL, words) and build and how != "source":
             tries = ["source"]
             call.say("building from source")
+    if re.search("invalid peer certificate|UnknownIssuer", words):
+        remedy = "set SSL_CERT_FILE to the bundle of your certificate authority"
+        raise Unavailable(f"the package index is not trusted: {remedy} ({_shorten(words)[:300]})")
     if re.search(_NETWORK_DOWN, words) and "unsatisfiable" not in words:
         raise Unavailable(f"the package index cannot be reached: {_shorten(words)}")
     hint = (
@@ -1737,7 +1801,7 @@ def _install(
 
 def _make_empty(call: Call, python: Interpreter, key: str) -> list[str]:
     """Make a virtual environment without packages: a link and a line of configuration."""
-    fresh = call.cache / "store/envs" / f"new-{secrets.token_hex(8)}"
+    fresh = call.cache / "store/new" / secrets.token_hex(8)
     (fresh / "bin").mkdir(parents=True)
     (fresh / "bin/python").symlink_to(python.path)
     (fresh / "pyvenv.cfg").write_text(f"home = {os.path.dirname(python.path)}\n")
@@ -1753,15 +1817,15 @@ def _try_install(
     how: str,
     options: list[str],
 ) -> tuple[Captured, Path]:
-    fresh, part = call.cache / "store/envs" / f"new-{secrets.token_hex(8)}", ""
+    fresh, part = call.cache / "store/new" / secrets.token_hex(8), ""
     final = f"{call.inside}/envs/{key}" if call.policy.backend == "docker" else ""
     more: dict[str, list[str]] = {"source": [], "online": ["--no-build"]}
     words = [*more.get(how, ["--no-build", "--offline"]), *options]
     if how == "source" and call.policy.backend == "native":  # nothing else can be written
-        part = f"/envs/{fresh.name}"
+        part = f"/new/{fresh.name}"
         fresh.mkdir()
         os.chown(fresh, *[SANDBOX_UID if _drop() else -1] * 2)
-    arguments = [call.uv, f"{call.inside}/envs/{fresh.name}", final, *words]
+    arguments = [call.uv, f"{call.inside}/new/{fresh.name}", final, *words]
     spec = _tool_spec(call, PREPARE, *arguments, part=part, network=bool(requirements))
 
     def echo(_: int, data: bytes) -> None:
@@ -1791,25 +1855,37 @@ def _compile(call: Call, environment: Environment) -> None:
             done.touch()
 
 
+def _starts_clean(call: Call, environment: Environment) -> bool:
+    """Tell whether an interpreter starts without code of packages, so that it may wait with it."""
+    site = call.cache / "store/envs" / environment.python.split("/")[-3] / "lib"
+    return not any(site.glob("python*/site-packages/*.pth")) and not any(
+        site.glob("python*/site-packages/*customize*")
+    )
+
+
+def _in_store(call: Call, program: str, *words: str) -> str:
+    """Run a shell program of ours in the store, in a sandbox that may write to all of it."""
+    program = f'echo ready; read -r _; cd "$1"; shift; {program}'
+    spec = _tool_spec(call, program, call.inside, *words, uv=False, network=False)
+    return _tool(call, spec, "", b"", 120).out.show(1000).decode()
+
+
 def _evict(call: Call) -> None:
     """Keep the cache below its limit: the environments that were not used for longest go first."""
-    used, store = call.cache / "used", call.cache / "store"
-    records = sorted(
-        (p for p in used.iterdir() if len(p.name) == 32), key=lambda p: p.stat().st_mtime
-    )
-    trees = [store / "cache", *(store / "envs" / record.name for record in records)]
-    files = (os.path.join(d, f) for tree in trees for d, _, names in os.walk(tree) for f in names)
-    states = {(state.st_dev, state.st_ino): state for state in map(os.lstat, files)}
-    size = sum(state.st_blocks << 9 for state in states.values())  # hard links count once
-    idle = [r for r in records if time.time() - r.stat().st_mtime > 3600]
-    for record in (
-        idle[: len(records)] if size > call.policy.cache_size * MB else records[:-MAX_ENVIRONMENTS]
-    ):
-        for name in (record, used / f"{record.name}.compiled", used / f"{record.name}.lock"):
-            name.unlink(missing_ok=True)
-        shutil.rmtree(store / "envs" / record.name, ignore_errors=True)
-    if size > call.policy.cache_size * MB:
-        shutil.rmtree(store / "cache", ignore_errors=True)
+    used = call.cache / "used"
+    ages = {p: time.time() - p.stat().st_mtime for p in used.iterdir() if len(p.name) == 32}
+    records = sorted(ages, key=lambda p: -ages[p])
+    names = {record: f"envs/{record.name}" for record in records}
+    measure = "find new -mindepth 1 -maxdepth 1 -mmin +60 -exec rm -rf {} +"  # of killed servers
+    said = _in_store(call, f'{measure}; du -sck cache new "$@" | tail -n 1', *names.values())
+    full = int(said.split()[0]) > call.policy.cache_size << 10
+    idle = [record for record in records if ages[record] > 3600]
+    going = idle[: len(idle) // 2 + 1] if full else records[:-MAX_ENVIRONMENTS]
+    for record in going:
+        for suffix in ("", ".compiled", ".lock"):
+            (used / f"{record.name}{suffix}").unlink(missing_ok=True)
+    if gone := [names[record] for record in going] + ["cache"] * full:
+        _in_store(call, 'rm -rf "$@"; mkdir -p cache', *gone)
 
 
 # ---- the public calls
@@ -1873,29 +1949,32 @@ def run_spec(policy: Policy, prefix: str = "") -> Spec:
     return Spec(policy, policy.network, tuple(binds), tuple(files), tuple(env.items()), program)
 
 
-_spares: dict[Spec, Sandbox] = {}
+_spares: dict[tuple[Spec, str], Sandbox] = {}  # by what its gate has read, "" so far nothing
 _settled: dict[Policy, tuple[Policy, str]] = {}
 _lock = threading.Lock()
 
 
-def _keep_spare(spec: Spec) -> None:
-    """Start a sandbox ahead of time, unless a fresh one waits; end one of another kind."""
+def _keep_spare(spec: Spec, line: str = "") -> None:
+    """Start a sandbox ahead of time, unless a fresh one waits; end those of another kind."""
     with _lock:
-        waiting = _spares.get(spec)
-    if waiting and waiting.alive() and time.monotonic() - waiting.born < SPARE_AGE / 2:
+        waiting = _spares.get((spec, line))
+    if waiting and waiting.fresh(SPARE_AGE / 2):
         return
     sandbox = Sandbox(spec)
+    if line:
+        sandbox.start_python(line)
     with _lock:
-        old = [_spares.pop(s) for s in list(_spares)]
-        _spares[spec] = sandbox
-    for unused in old:
-        unused.close()
+        old = [k for k in _spares if k[0] != spec or bool(k[1]) == bool(line)]
+        unused = [_spares.pop(k) for k in old]
+        _spares[spec, line] = sandbox
+    for one in unused:
+        one.close()
 
 
 def end_spares() -> None:
     """End the sandboxes that wait, and finish freeing what others held."""
     with _lock:
-        waiting = [_spares.pop(spec) for spec in list(_spares)]
+        waiting = [_spares.pop(key) for key in list(_spares)]
     for sandbox in waiting:
         _free(sandbox)
     concurrent.futures.wait(list(_freeing), GRACE)
@@ -1908,15 +1987,16 @@ def _free(sandbox: Sandbox) -> None:
     closing.add_done_callback(_freeing.discard)
 
 
-def _sandbox(spec: Spec, cancel: int | None) -> Sandbox:
-    """Return the spare of this kind if it is fresh and alive, else a new sandbox."""
-    with _lock:
-        spare = _spares.pop(spec, None)
-    if spare and spare.alive() and time.monotonic() - spare.born < SPARE_AGE:
-        spare.cancel = cancel
-        return spare
-    if spare:
-        spare.close()
+def _sandbox(spec: Spec, cancel: int | None, line: str) -> Sandbox:
+    """Return a spare of this kind that is fresh, if possible with its interpreter, or a new one."""
+    for waits in dict.fromkeys((line, "")):
+        with _lock:
+            spare = _spares.pop((spec, waits), None)
+        if spare and spare.fresh(SPARE_AGE):
+            spare.cancel = cancel
+            return spare
+        if spare:
+            _free(spare)
     return Sandbox(spec, cancel)
 
 
@@ -1985,8 +2065,8 @@ def _docker_ready(policy: Policy, say: Say) -> None:
                 f"the image {image} cannot be pulled: {_shorten(words)[:300]}; {advice}"
             )
     _sweep(docker)
-    command = f"""cd /pysbx && mkdir -p cache envs pythons && rm -f ca.pem && cat >ca.pem &&
-        chown {NOBODY}:{NOBODY} cache envs pythons && chmod 311 envs &&
+    command = f"""cd /pysbx && mkdir -p cache envs new pythons && rm -f ca.pem && cat >ca.pem &&
+        chown {NOBODY}:{NOBODY} cache envs new pythons && chmod 311 envs &&
         ([ -s id ] || cat /proc/sys/kernel/random/uuid >id) && chmod 600 id && cat id"""
     ca = os.environ.get("SSL_CERT_FILE", "")
     bundle = Path(ca).read_bytes() if os.path.isfile(ca) else b""
@@ -2026,8 +2106,15 @@ def _read(script: str, dependencies: Iterable[str]) -> tuple[bytes, Metadata, tu
     return source, metadata, wanted
 
 
-_last: dict[Policy, Call] = {}
+# a pipe cannot be read again, as Python does for an encoding that is not UTF-8
+_CODING = re.compile(rb"(?:[^\n]*\n)?[^\n]*coding")
+_last: dict[Policy, tuple[Call, Environment, str]] = {}
 _uncompiled: list[tuple[Call, Environment]] = []
+
+
+def _line(environment: Environment, timeout: float) -> str:
+    """Return what the gate of a script reads: seconds of CPU time, the interpreter."""
+    return f"{int(timeout) + 2} {environment.python}"
 
 
 def run(
@@ -2053,14 +2140,17 @@ def run(
         say(f"warning: {warning}")
     call, python = _with_python(Call(settled, say, cancel), metadata.requires_python)
     environment = prepare(call, python, requirements, metadata.exclude_newer)
-    _last[policy] = call
     _uncompiled.append((call, environment))
     notes = [*metadata.warnings, python.note, warning and f"warning: {warning}"]
-    sandbox, total = _sandbox(run_spec(settled, python.prefix), cancel), policy.max_output_bytes
+    line = _line(environment, timeout)
+    _last[policy] = call, environment, line
+    piped = len(source) <= 1 << 16 and not _CODING.match(source)
+    sandbox = _sandbox(run_spec(settled, python.prefix), cancel, line if piped else "")
+    total = policy.max_output_bytes
     try:
         say("running")
         half = (total + 1) // 2
-        seen = run_capped(sandbox, environment.python, source, timeout, half, echo)
+        seen = run_capped(sandbox, line, source, timeout, half, echo)
         files = sandbox.files(notes)
     finally:  # nothing is alive by now; what is left to free need not be waited for
         _free(sandbox)
@@ -2095,16 +2185,20 @@ _freeing: set[concurrent.futures.Future[None]] = set()
 def after_run(policy: Policy, *, spare: bool = True) -> None:
     """Off the path of a run: keep a sandbox for the next, compile what the last one installed."""
     if policy in _last:
-        call = _last.pop(policy)
+        call, used, line = _last.pop(policy)
         with contextlib.suppress(SandboxError, OSError):
             if spare and call.policy.backend != "none":
-                _keep_spare(run_spec(call.policy, call.prefix))
+                spec = run_spec(call.policy, call.prefix)
+                if call.policy.backend == "native" and _starts_clean(call, used):
+                    _keep_spare(spec, line)
+                _keep_spare(spec)
+            grown = False
             while _uncompiled:
                 made, environment = _uncompiled.pop()
-                quiet = Call(made.policy, nice=10, prefix=made.prefix)
-                _compile(quiet, environment)
-                if environment.seconds:  # the cache has grown: only then is it worth a walk
-                    _evict(quiet)
+                grown |= environment.seconds > 0
+                _compile(Call(made.policy, nice=10, prefix=made.prefix), environment)
+            if grown:  # only then is the cache worth a walk
+                _evict(Call(call.policy, nice=10))
 
 
 def warm(policy: Policy, requirements: Iterable[str]) -> str:
@@ -2136,7 +2230,7 @@ def validate(
     call, python = _with_python(call, metadata.requires_python)
     checker = f"compile({source!r}, 'the script', 'exec', dont_inherit=True)".encode()
     spec = run_spec(settled, python.prefix)
-    seen = _tool(call, spec, prepare(call, python, ()).python, checker, 60.0)
+    seen = _tool(call, spec, _line(prepare(call, python, ()), 60), checker, 60)
     said, problems, packages = seen.err.show(4000).decode(errors="replace"), [], []
     if seen.code:
         problems.append(

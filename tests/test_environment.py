@@ -2,31 +2,18 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
-from conftest import BACKEND, CACHE, HAS_BWRAP, PYSBX, ROOT, Done, sdist, wheel
+from conftest import BACKEND, HAS_BWRAP, PYSBX, ROOT, Done, sdist, wheel
 
 import pysbx_sandbox
 
 pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap is not installed")
 BLOCK = "# /// script\n# dependencies = {}\n# ///\n"
-
-
-@pytest.fixture
-def fresh(tmp_path_factory):
-    """A cache of its own that the sandbox's uid can enter."""
-    import tempfile
-
-    place = tempfile.mkdtemp(prefix="pysbx-cache-", dir="/var/tmp")
-    os.chmod(place, 0o755)
-    pythons = CACHE / "pysbx/native/pythons"  # each download costs seconds: found, not fetched
-    yield {"XDG_CACHE_HOME": place, "UV_PYTHON_INSTALL_DIR": str(pythons)}
-    subprocess.run(["chmod", "-R", "u+rwx", place], stderr=-3)
-    shutil.rmtree(place, ignore_errors=True)
 
 
 def test_packages_of_the_block_and_of_the_call_are_installed_together(pysbx, index):
@@ -122,6 +109,24 @@ def test_code_of_a_package_runs_only_in_the_sandbox_of_a_script(pysbx, index, fr
     assert not os.listdir(tmp_path) and not list(walk(fresh["XDG_CACHE_HOME"], "poison"))
 
 
+def test_no_interpreter_waits_where_packages_run_code_as_it_starts(index, fresh, monkeypatch):
+    made = index(
+        wheel("alpha"),
+        wheel("hooked", files={"hooked.py": "", "hooked.pth": "import hooked\n"}),
+        wheel("custom", files={"custom.py": "", "sitecustomize.py": ""}),
+    )
+    for key, value in {**made.env, **fresh}.items():
+        monkeypatch.setenv(key, value)
+    policy = pysbx_sandbox.Policy(network="off")
+    for name, waits in (("alpha", True), ("hooked", False), ("custom", False)):
+        pysbx_sandbox.end_spares()
+        result = pysbx_sandbox.run(f"import {name}", dependencies=[name], policy=policy)
+        pysbx_sandbox.after_run(policy)
+        assert result.exit_code == 0
+        assert any(line for _, line in pysbx_sandbox._spares) == waits
+    pysbx_sandbox.end_spares()
+
+
 def walk(top, name):
     return [os.path.join(d, f) for d, _, files in os.walk(top) for f in files if f == name]
 
@@ -209,6 +214,29 @@ def test_the_cache_is_bounded(index, fresh, monkeypatch):
         pysbx_sandbox.after_run(policy, spare=False)
     used = [p for p in os.listdir(pysbx_sandbox.cache_dir("native") / "used") if len(p) == 32]
     assert len(used) == 1
+
+
+def test_a_cache_that_is_too_large_loses_what_was_idle_for_longest(index, fresh, monkeypatch):
+    made = index(wheel("alpha"), wheel("beta", files={"beta.py": "", "data": "x" * (3 << 20)}))
+    for key, value in {**made.env, **fresh}.items():
+        monkeypatch.setenv(key, value)
+    policy = pysbx_sandbox.Policy(network="off", cache_size=1)
+    store, used = (pysbx_sandbox.cache_dir("native") / name for name in ("store", "used"))
+
+    def use(name):
+        result = pysbx_sandbox.run(f"import {name}", dependencies=[name], policy=policy)
+        pysbx_sandbox.after_run(policy, spare=False)
+        return result.exit_code, {p for p in os.listdir(used) if len(p) == 32}
+
+    (store / "new/abandoned").mkdir()
+    (alone,) = use("alpha")[1]
+    hour_ago = time.time() - 4000
+    for path in (used / alone, store / "new/abandoned"):
+        os.utime(path, (hour_ago, hour_ago))
+    code, kept = use("beta")
+    assert code == 0 and len(kept) == 1 and alone not in kept
+    assert not (store / "envs" / alone).exists() and not os.listdir(store / "new")
+    assert use("alpha")[0] == 0
 
 
 def test_settings_of_uv_in_a_script_are_not_obeyed_but_told(pysbx, index):

@@ -350,3 +350,57 @@ def test_the_one_file_works_alone(tmp_path):
         [sys.executable, "-I", "own.py", "hello.py"], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.stdout == "hello\n", done.stderr
+
+
+# ---- an interpreter that waits for its script
+
+
+def waited(script, wait=True, **more):
+    """Run a script after a first one; tell whether an interpreter waited for it."""
+    sh("pass", **more)
+    pysbx_sandbox.after_run(OFF)
+    kept = {line for _, line in pysbx_sandbox._spares if line}
+    result = sh(script, **more)
+    taken = kept - {line for _, line in pysbx_sandbox._spares}
+    assert (bool(taken), len(kept)) == (wait, 1)
+    return result
+
+
+def test_an_interpreter_that_waited_runs_the_script_as_an_ordinary_file():
+    script = """import inspect, os, resource, stat, sys
+print(__file__, sys.argv, __spec__, os.listdir('.'), sys.stdin.read() == '')
+print(stat.S_ISREG(os.stat(__file__).st_mode), open(__file__).read() == inspect.getsource(sys.modules['__main__']))
+print(resource.getrlimit(resource.RLIMIT_CPU), [n for n in os.listdir('/proc/self/fd') if int(n) > 3])
+os.remove('script.py')
+"""
+    result = waited(script)
+    assert result.stdout == (
+        "/work/script.py ['/work/script.py'] None ['script.py'] True\nTrue True\n(32, 32) []\n"
+    )
+    assert result.seconds < 5 and not result.files
+
+
+@pytest.mark.parametrize(
+    "script", ["def f():\n\n    1 / 0\nf()", "x = (", "print('\0')", "# é\nx y"]
+)
+def test_errors_are_the_same_whether_an_interpreter_waited_or_not(script):
+    pysbx_sandbox.end_spares()
+    plain = sh(script)
+    seen = waited(script)
+    assert plain.exit_code and plain.stderr
+    assert (seen.stdout, seen.stderr, seen.exit_code) == (
+        plain.stdout,
+        plain.stderr,
+        plain.exit_code,
+    )
+
+
+def test_what_a_pipe_cannot_carry_gets_a_sandbox_without_an_interpreter():
+    latin = waited("# -*- coding: latin-1 -*-\nprint(len('é'))", wait=False)
+    assert latin.stdout == "2\n"
+    assert waited(f"x = '{'y' * 70_000}'\nprint(len(x))", wait=False).stdout == "70000\n"
+    assert waited("import time; time.sleep(9)", timeout=1).status == "timeout"
+
+
+def test_every_run_has_a_hash_seed_of_its_own():
+    assert len({waited("print(hash('a'))").stdout for _ in range(3)}) == 3

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -250,15 +251,24 @@ def test_when_the_client_goes_the_server_and_every_script_go_too(client, mark, h
     assert code == {"EOF": 0, signal.SIGKILL: -9}.get(how, 128 + (how if how != "EOF" else 0))
 
 
-def test_the_spare_is_used_once_and_dies_with_the_server(client):
+def test_the_spares_are_used_once_cost_little_and_die_with_the_server(client):
     one = client("--network", "off")
     one.result(one.run("print(1)"))
     time.sleep(1)
-    waiting = [c for c in children(one.process.pid) if "bwrap" in c[1]]
-    assert len(waiting) == 1
+    waiting = [pid for pid, command in children(one.process.pid) if "bwrap" in command]
+    assert len(waiting) == 2  # at the gate, and with an interpreter
+    assert sum(map(memory, waiting)) < 10 << 20
     one.result(one.run("print(2)"))
+    assert until(lambda: sum(os.path.exists(f"/proc/{pid}") for pid in waiting) == 1, 2)
     one.close()
-    assert until(lambda: not os.path.exists(f"/proc/{waiting[0][0]}"), 2)
+    assert until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in waiting), 2)
+
+
+def memory(pid):
+    """Bytes of a process and all below it, each shared page divided by its users."""
+    with open(f"/proc/{pid}/smaps_rollup") as file:
+        own = int(re.search(r"(?m)^Pss: +(\d+)", file.read())[1]) << 10
+    return own + sum(memory(child) for child, _ in children(pid))
 
 
 def children(pid):
