@@ -808,16 +808,19 @@ def _cgroup_parents() -> tuple[Path, ...]:
             own = re.findall(r"(?m)^0::/(.*)$", Path("/proc/self/cgroup").read_text())
             made = [root / own[0]]
             (made[0] / "pysbx").mkdir(exist_ok=True)
-            (made[0] / "pysbx/cgroup.procs").write_text(str(os.getpid()))
+            launcher = Path(f"/proc/{os.getppid()}/comm").read_text().strip()
+            for pid in [os.getpid()] + [os.getppid()] * (launcher in ("uv", "uvx")):
+                (made[0] / "pysbx/cgroup.procs").write_text(str(pid))
         for parent in made:
             parent.mkdir(exist_ok=True)
             for control in (root / "cgroup.subtree_control", parent / "cgroup.subtree_control"):
                 if control.exists() and os.access(control, os.W_OK):
                     control.write_text("+memory +pids +cpu")
-            dead = (
-                p for p in parent.glob("run-*-*") if not _start_time(int(p.name.split("-")[1]))
-            )
-            _remove_cgroup(dead)
+            for group in parent.glob("run-*-*"):
+                if not _start_time(int(group.name.split("-")[1])):  # its server is dead
+                    for left in (group / "cgroup.procs").read_text().split():
+                        os.kill(int(left), signal.SIGKILL)  # killed while it started a bwrap
+                    _remove_cgroup((group,))
             (test := parent / f"run-{os.getpid()}-test").mkdir()
             with subprocess.Popen([_shell(), "-c", "read -r x"], stdin=-1) as waiting:
                 (test / "cgroup.procs").write_text(str(waiting.pid))  # a group must take processes
