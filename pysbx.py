@@ -243,14 +243,14 @@ def create_server(service: Service) -> Any:
         more["auth"] = AuthSettings(issuer_url=url, resource_server_url=None)
         more["token_verifier"] = Token()
     more["cache_hints"] = {"tools/list": CacheHint(ttl_ms=3_600_000, scope="public")}
-    more["instructions"] = f"{INSTRUCTIONS}\n{service.warning}".rstrip("\n")
+    more["instructions"] = f"{INSTRUCTIONS}\n{service.warning}".strip()
     server = MCPServer("pysbx", version=__version__, **more)
     add_tools(server, service)
     return server
 
 
 def answer(lines: list[str], error: bool = False, images: Sequence[Image] = ()) -> Any:
-    """Return what a tool returns."""
+    """Return the result of a tool: one text, and the images after it."""
     from mcp.server import mcpserver as sdk
     from mcp.types import CallToolResult, TextContent
 
