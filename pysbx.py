@@ -7,10 +7,8 @@ Result into text.
 
 import argparse
 import asyncio
-import base64
 import concurrent.futures
 import contextlib
-import dataclasses
 import functools
 import gc
 import hashlib
@@ -23,15 +21,14 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, cast
+from typing import Annotated, Any, NoReturn
 
 import pysbx_sandbox as sandbox
-from pysbx_sandbox import Policy, Result, SandboxError, __version__
+from pysbx_sandbox import InvalidScript, Policy, Result, SandboxError, Unavailable, __version__
 
 MAX_IMAGES = 500_000  # bytes of images in a result: Claude Desktop takes 1 MB, base64 included
-NOTHING: list[str] = []
 MAX_SHOWN = 4000  # bytes of a text file that is shown
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 WARM_AFTER = 15.0  # seconds without a run
@@ -51,26 +48,20 @@ Limits: {p.memory} MB memory, {p.disk} MB disk, {limit} s.{mounts}"""
 VALIDATE = """Check a script without running it: metadata, syntax under the Python it would get, and
 the versions of its dependencies that would be installed. Nothing is executed."""
 CHECK = "Try the sandbox from inside: what confines scripts here, Python, limits, mounts, cache."
+META = {"anthropic/alwaysLoad": True, "anthropic/maxResultSizeChars": 200_000}
 Image = tuple[str, bytes]  # format, content
 
 
 # ---- from a result to text
 
+ESCAPES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].{0,500}?(?:\x07|\x1b\\)|[ -/]*[0-~])"
+
 
 def clean(text: str) -> str:
     """Return text as a terminal would leave it: redrawn lines once, no escapes, no control codes."""
-    text = re.sub(
-        r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].{0,500}?(?:\x07|\x1b\\)|[ -/]*[0-~])", "", text
-    )
-    lines = []
-    for line in text.split("\n"):
-        drawn = [part for part in line.split("\r") if part]
-        lines.append(
-            re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "\N{REPLACEMENT CHARACTER}", drawn[-1])
-            if drawn
-            else ""
-        )
-    return "\n".join(lines)
+    text = re.sub(ESCAPES, "", text)
+    text = re.sub(r"(?m)^.*\r(?=[^\r\n])", "", text).replace("\r", "")
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "\N{REPLACEMENT CHARACTER}", text)
 
 
 # what a script printed: the next step for an agent
@@ -85,53 +76,47 @@ name resolution|Network is unreachable|Name or service not known|nodename nor se
 """.replace("\\\n", "")
 
 
-def hints(script: str, result: Result) -> list[str]:
+def those(texts: dict[str, object]) -> list[str]:
+    """Return the texts that hold."""
+    return [text for text, holds in texts.items() if holds]
+
+
+def hints(script: str, result: Result, timeout: float) -> list[str]:
     """Return lines that lead an agent to the next step; package names are never guessed."""
-    said, lines = result.stdout[-2000:] + result.stderr[-20_000:], []
+    said = result.stdout[-2000:] + result.stderr[-20_000:]
+    late = f"the script's own limit of {timeout:g} s ran out; raise timeout_seconds or do less"
     closed = ", network off" in result.isolation
     network = "scripts have no network here" if closed else "the name or the network is not there"
-    for line in HINTS.strip().splitlines():
-        pattern, _, hint = line.partition(" : ")
-        lines += [hint.replace("{network}", network)] if re.search(pattern, said) else []
-    if "SyntaxError" in said and script.lstrip().startswith("```"):
-        lines.append("the script is in a markdown fence: send bare Python, without the ``` lines")
-    if result.limit:
-        lines.append(f"the {result.limit} was reached ({result.isolation})")
-    printed = result.stdout_bytes + result.stderr_bytes
-    if result.status == "exited" and not result.exit_code and not printed and not result.files:
-        lines.append("nothing was printed: print() what you want to see")
-    return lines
+    table = [line.split(" : ") for line in HINTS.format(network=network).strip().splitlines()]
+    fence = "SyntaxError" in said and script.lstrip().startswith("```")
+    left = result.stdout_bytes or result.stderr_bytes or result.files or result.exit_code
+    found: dict[str, object] = {late: result.status == "timeout"}
+    found |= {hint: re.search(pattern, said) for pattern, hint in table}
+    found["the script is in a markdown fence: send bare Python, without the ``` lines"] = fence
+    found[f"the {result.limit} was reached ({result.isolation})"] = result.limit
+    silent = result.status == "exited" and not left
+    found["nothing was printed: print() what you want to see"] = silent
+    return those(found)
 
 
 def how_it_ended(result: Result) -> str:
     """Return the first line of a result, which is ours before anything the script printed."""
     name = f" ({result.signal})" if result.signal else ""
-    ended = {
-        "exited": f"exit code {result.exit_code}{name}",
-        "timeout": "timed out",
-        "cancelled": "cancelled",
-    }
-    took = f"{result.seconds:.2f} s" + (
-        f", installing {result.install_seconds:.1f} s" if result.install_seconds else ""
-    )
-    return f"{ended[result.status]} after {took}; Python {result.python}; {result.isolation}"
+    ended = {"exited": f"exit code {result.exit_code}{name}", "timeout": "timed out"}
+    how = ended.get(result.status, result.status)
+    install = result.install_seconds
+    took = f"{result.seconds:.2f} s" + (f", installing {install:.1f} s" if install else "")
+    return f"{how} after {took}; Python {result.python}; {result.isolation}"
 
 
-def blocks(
-    script: str, result: Result, timeout: float
-) -> tuple[list[str], list[tuple[str, bytes]]]:
-    """Return a result as (text, images as (format, bytes)); sections carry their length in bytes."""
-    lines, images, room, text_room = [how_it_ended(result)], [], MAX_IMAGES, 10 * MAX_SHOWN
-    if result.status == "timeout":
-        lines.append(
-            f"hint: the script's own limit of {timeout:g} s ran out; raise timeout_seconds or do less"
-        )
-    lines += [f"hint: {hint}" for hint in hints(script, result)] + [
-        f"note: {note}" for note in result.notes
-    ]
+def blocks(script: str, result: Result, timeout: float) -> tuple[list[str], list[Image]]:
+    """Return a result as (lines of text, images); sections carry their length in bytes."""
+    lines = [how_it_ended(result), *(f"hint: {hint}" for hint in hints(script, result, timeout))]
+    lines += [f"note: {note}" for note in result.notes]
     for name, text in (("stdout", clean(result.stdout)), ("stderr", clean(result.stderr))):
         if text:
             lines += [f"--- {name}, {len(text.encode()):,} bytes ---", text.removesuffix("\n")]
+    images, room, text_room = [], MAX_IMAGES, 10 * MAX_SHOWN
     for file in result.files:
         data = file.data or b""
         kind = next((k for magic, k in IMAGES.items() if re.match(magic, data, re.DOTALL)), "")
@@ -148,160 +133,95 @@ def blocks(
     return lines, images
 
 
+def report_lines(report: sandbox.Report) -> list[str]:
+    """Return what validate found as text; its first line says whether the script can run."""
+    first = "problems were found" if report.problems else "the script can run"
+    notes = [f"note: {warning}" for warning in report.warnings]
+    return [f"{first}; Python {report.python}", *report.problems, *notes, *report.packages]
+
+
+def check_lines(found: list[sandbox.Finding]) -> list[str]:
+    """Return findings as text, a line each."""
+    return [f"{f.verdict:8}{f.subject}: {f.text}" for f in found]
+
+
 # ---- the server
-
-
-class Runs:
-    """The calls of one server: how many at once, on which threads, and how they are cancelled."""
-
-    def __init__(self, at_once: int) -> None:
-        self.turn, self.open, self.last = asyncio.Semaphore(at_once), 0, time.monotonic()
-        self.pool = concurrent.futures.ThreadPoolExecutor(at_once)
-        self.later = concurrent.futures.ThreadPoolExecutor(1)  # for what follows a call
-
-    async def call(self, function: Callable[..., Any], say: Callable[[str], None]) -> Any:
-        """Call function(cancel=descriptor) on a thread; our own cancellation ends it at once."""
-        if self.turn.locked():
-            say("queued: other scripts are running")
-        async with self.turn:
-            reader, writer = os.pipe()
-            self.open += 1
-            future = self.pool.submit(functools.partial(function, cancel=reader))
-            future.add_done_callback(self.closed)
-            try:
-                return await asyncio.wrap_future(future)
-            except asyncio.CancelledError:
-                os.write(writer, b"x")
-                raise
-            finally:  # the thread may still look at its end
-                asyncio.ensure_future(self.free(future, reader, writer))
-
-    async def free(self, future: concurrent.futures.Future[Any], *descriptors: int) -> None:
-        """Close descriptors once nobody uses them."""
-        while not future.done():
-            await asyncio.sleep(0.05)
-        for fd in descriptors:
-            os.close(fd)
-
-    def closed(self, future: concurrent.futures.Future[Any]) -> None:
-        self.open, self.last = self.open - 1, time.monotonic()
-
-    def end(self) -> None:
-        """Wait until what was cancelled is gone: clients give a server 0.4 s."""
-        until = time.monotonic() + 0.35
-        while self.open and time.monotonic() < until:
-            time.sleep(0.005)
-        sandbox.end_spares()
-
-
-caught: list[int] = []  # the signal that ends us
-warmed = ["waits for an idle moment"]  # how far the warm cache is
 
 
 class Service:
     """What the tools share: the policy, the options, the calls under way, the user's consent."""
 
     def __init__(self, policy: Policy, options: argparse.Namespace) -> None:
-        self.policy, self.options, self.runs = policy, options, Runs(options.max_concurrent)
-        self.limit = options.max_timeout
-        self.default = min(options.default_timeout, self.limit)
-        self.mounts = f" Paths of the host: {', '.join(policy.mounts)}." if policy.mounts else ""
-        self.consent: list[bool] = []
+        self.policy, self.options, self.last = policy, options, time.monotonic()
+        self.pool = concurrent.futures.ThreadPoolExecutor(options.max_concurrent)
+        later = concurrent.futures.ThreadPoolExecutor(1)  # for what follows a call
+        spare = not options.no_spare
+        self.after_run = functools.partial(later.submit, sandbox.after_run, policy, spare=spare)
+        self.going: dict[concurrent.futures.Future[Any], socket.socket] = {}
+        self.consent: set[bool] = set()
+        self.warning = ""  # that the backend is not the one asked for
+        self.warmed = "waits for an idle moment"  # how far the warm cache is
 
-    async def must_ask(self, capabilities: Any) -> str:
-        """Return why the user is to be asked before a run, once: no sandbox works; or ""."""
-        if capabilities is None or capabilities.elicitation is None or self.consent:
-            return ""
-        with contextlib.suppress(SandboxError):
-            settled, warning = await asyncio.to_thread(sandbox.settle, self.policy)
-            return warning if settled.backend == "none" != self.policy.backend else ""
-        return ""
+    async def call(self, ctx: Any, function: Callable[..., Any], *words: Any, **more: Any) -> Any:
+        """Call a function of pysbx_sandbox on a thread, with progress; our cancellation ends it."""
+        loop, began, steps = asyncio.get_running_loop(), time.monotonic(), ["starting"]
 
-    def answer(self, lines: list[str], error: bool = False, images: Sequence[Image] = ()) -> Any:
-        from mcp.types import CallToolResult, ContentBlock, ImageContent, TextContent
-
-        content: list[ContentBlock] = [TextContent(text="\n".join(lines))]
-        for kind, data in images:
-            encoded = base64.b64encode(data).decode()
-            content.append(ImageContent(data=encoded, mime_type=f"image/{kind}"))
-        return CallToolResult(content=content, is_error=error)
-
-    async def guarded(
-        self, ctx: Any, function: Callable[..., Any], shown: Callable[[Any], Any]
-    ) -> Any:
-        """Call a function of pysbx_sandbox with progress and cancellation; an error is a sentence."""
-        loop, began, words = asyncio.get_running_loop(), time.monotonic(), ["starting"]
-
-        def tell() -> None:
+        def tell(*step: str) -> None:
+            steps.extend(step)
             elapsed = time.monotonic() - began
-            report = ctx.report_progress(elapsed, None, f"{words[-1]} ({elapsed:.0f} s)")
+            report = ctx.report_progress(elapsed, None, f"{steps[-1]} ({elapsed:.0f} s)")
             asyncio.ensure_future(report)
 
-        def say(text: str) -> None:
-            words.append(text)
-            loop.call_soon_threadsafe(tell)
+        def ended(future: concurrent.futures.Future[Any]) -> None:
+            theirs.close()  # not before: the thread looks at it
+            self.going.pop(future)
+            self.last = time.monotonic()
 
-        async def beat() -> None:
-            while True:
-                await asyncio.sleep(5)
-                tell()
-
-        beating = asyncio.ensure_future(beat())
+        if len(self.going) >= self.options.max_concurrent:
+            tell("queued: other scripts are running")
+        ours, theirs = socket.socketpair()  # when ours is closed, theirs can be read: that cancels
+        more |= {"policy": self.policy, "cancel": theirs.fileno()}
+        more["progress"] = functools.partial(loop.call_soon_threadsafe, tell)
+        running = self.pool.submit(function, *words, **more)
+        self.going[running] = ours
+        running.add_done_callback(ended)
+        future = asyncio.wrap_future(running)
         try:
-            return shown(await self.runs.call(functools.partial(function, progress=say), say))
-        except SandboxError as error:
-            return self.answer([f"nothing was run: {error}"], error=True)
-        except Exception as error:  # ours; the server lives on
-            return self.answer([f"pysbx failed, please report it: {error!r}"], error=True)
+            while not (await asyncio.wait([future], timeout=5))[0]:
+                tell()
+            return future.result()
         finally:
-            beating.cancel()
+            future.cancel()  # if it has not begun
+            ours.close()
 
-    async def execute(
-        self, ctx: Any, yes: bool, script: str, dependencies: list[str], seconds: int
-    ) -> Any:
-        def shown(result: Result) -> Any:
-            audit(self.options.audit_log, script, result)
-            later = functools.partial(
-                self.runs.later.submit,
-                sandbox.after_run,
-                self.policy,
-                spare=not self.options.no_spare,
-            )
-            asyncio.get_running_loop().call_later(0.02, later)  # the answer goes first
-            lines, images = blocks(script, result, seconds)
-            return self.answer(lines, result.status != "exited", images)
+    def end(self, code: int = 0) -> NoReturn:
+        """End this process when what is cancelled is gone, or now: clients give a server 0.4 s."""
+        self.pool.shutdown(wait=False, cancel_futures=True)
+        for ours in list(self.going.values()):
+            ours.close()
+        concurrent.futures.wait(list(self.going), timeout=0.35)
+        sandbox.end_spares()
+        sys.stdout.flush()
+        os._exit(code)  # the SDK's stdin thread cannot be interrupted
 
-        if not yes:
-            no = "nothing was run: the user does not want scripts to run without a sandbox"
-            return self.answer([no], error=True)
-        if not 1 <= seconds <= self.limit:
-            wrong = f"nothing was run: timeout_seconds must be 1 to {self.limit}, not {seconds}"
-            return self.answer([wrong], error=True)
-        more: dict[str, Any] = {"dependencies": dependencies, "timeout": seconds}
-        return await self.guarded(
-            ctx, functools.partial(sandbox.run, script, policy=self.policy, **more), shown
-        )
+    def first_spare(self) -> None:
+        """Settle on a backend, start the first spare, say at once if it is not as asked for."""
+        try:
+            self.warning = sandbox.settle(self.policy)[1]
+        except SandboxError as error:
+            self.warning = str(error)
+        if self.warning:
+            log(f"warning: {self.warning}")
 
-    async def validate(self, ctx: Any, script: str, dependencies: list[str]) -> Any:
-        def shown(report: sandbox.Report) -> Any:
-            first = "problems were found" if report.problems else "the script can run"
-            notes = [f"note: {warning}" for warning in report.warnings]
-            first = f"{first}; Python {report.python}"
-            return self.answer([first, *report.problems, *notes, *report.packages])
-
-        more: dict[str, Any] = {"dependencies": dependencies}
-        return await self.guarded(
-            ctx, functools.partial(sandbox.validate, script, policy=self.policy, **more), shown
-        )
-
-    async def check(self, ctx: Any) -> Any:
-        def shown(found: list[sandbox.Finding]) -> Any:
-            return self.answer([*report_lines(found), f"warm cache: {warmed[-1]}.{self.mounts}"])
-
-        return await self.guarded(ctx, lambda cancel, progress: sandbox.check(self.policy), shown)
+    def warm_up(self) -> None:
+        """When nothing has run for a while: install what scripts often ask for, out of the way."""
+        while self.going or time.monotonic() - self.last < WARM_AFTER:
+            time.sleep(1)
+        self.warmed = "being installed"
+        self.warmed = sandbox.warm(self.policy, WARM)
 
 
-def create_server(policy: Policy, options: argparse.Namespace) -> Any:
+def create_server(service: Service) -> Any:
     """Return the MCP server with its three tools; the SDK is imported here, not for the rest."""
     gc.disable()  # while importing: worth 60 ms of 900
     from mcp.server import CacheHint, MCPServer
@@ -311,179 +231,159 @@ def create_server(policy: Policy, options: argparse.Namespace) -> Any:
 
     gc.enable()
     gc.freeze()
-    service = Service(policy, options)
-
-    @contextlib.asynccontextmanager
-    async def lifespan(server: Any) -> AsyncIterator[dict[str, object]]:
-        try:
-            yield {}
-        finally:  # running tools have been cancelled here
-            if options.transport == "stdio":
-                service.runs.end()
-            if caught:
-                os._exit(128 + caught[0])  # the SDK's stdin thread cannot be interrupted
 
     class Token:
         async def verify_token(self, token: str) -> AccessToken | None:
-            good = hmac.compare_digest(token.encode(), options.token.encode())
+            good = hmac.compare_digest(token.encode(), service.options.token.encode())
             return AccessToken(token="", client_id="pysbx", scopes=[]) if good else None
 
-    more: dict[str, Any] = {"subscriptions": False, "log_level": "WARNING", "lifespan": lifespan}
-    if options.transport == "http" and options.token:
-        host = f"[{options.host}]" if ":" in options.host else options.host
-        url = AnyHttpUrl(f"http://{host}:{options.port}")
+    more: dict[str, Any] = {"subscriptions": False, "log_level": "WARNING"}
+    if service.options.transport == "http" and service.options.token:
+        url = AnyHttpUrl("http://127.0.0.1")  # must be there, is never shown
         more["auth"] = AuthSettings(issuer_url=url, resource_server_url=None)
         more["token_verifier"] = Token()
     more["cache_hints"] = {"tools/list": CacheHint(ttl_ms=3_600_000, scope="public")}
-    more["instructions"] = INSTRUCTIONS + options.warning
+    more["instructions"] = f"{INSTRUCTIONS}\n{service.warning}".strip()
     server = MCPServer("pysbx", version=__version__, **more)
     add_tools(server, service)
-    threading.Thread(target=warm_up, args=(policy, options, service.runs), daemon=True).start()
     return server
+
+
+def answer(lines: list[str], error: bool = False, images: Sequence[Image] = ()) -> Any:
+    """Return the result of a tool: one text, and the images after it."""
+    from mcp.server import mcpserver as sdk
+    from mcp.types import CallToolResult, TextContent
+
+    shown = [sdk.Image(data=data, format=kind).to_image_content() for kind, data in images]
+    return CallToolResult(content=[TextContent(text="\n".join(lines)), *shown], is_error=error)
+
+
+def tool(server: Any, title: str, text: str, *, quiet: bool = True, **meta: Any) -> Any:
+    """Return a decorator that registers a tool; what the tool raises becomes a sentence."""
+    hints = {"readOnlyHint": quiet, "idempotentHint": quiet, "openWorldHint": not quiet}
+    more = {"annotations": hints | {"destructiveHint": False}, "structured_output": False}
+
+    def register(function: Callable[..., Any]) -> None:
+        @server.tool(title=title, description=text, meta=meta or None, **more)  # type: ignore[untyped-decorator]
+        @functools.wraps(function)
+        async def wrapped(**arguments: Any) -> Any:
+            try:
+                return await function(**arguments)
+            except SandboxError as error:
+                return answer([f"nothing was run: {error}"], error=True)
+            except Exception as error:  # ours; the server lives on
+                return answer([f"pysbx failed, please report it: {error!r}"], error=True)
+
+    return register
 
 
 def add_tools(server: Any, service: Service) -> None:
     """Register the tools: names, parameters and defaults of the predecessor."""
-    from mcp.server.mcpserver import (
-        AcceptedElicitation,
-        Context,
-        Elicit,
-        ElicitationResult,
-        Resolve,
-    )
-    from mcp.types import CallToolResult, ToolAnnotations
+    from mcp.server import mcpserver as sdk
     from pydantic import BaseModel, Field
 
-    limit, default, policy = service.limit, service.default, service.policy
-    says = f"Limit for the script itself, 1 to {limit} seconds, default {default}"
-    seconds = Field(description=says, json_schema_extra={"minimum": 1, "maximum": limit})
+    policy, limit = service.policy, service.options.max_timeout
+    default = min(service.options.default_timeout, limit)
+    mounts = f" Paths of the host: {', '.join(policy.mounts)}." if policy.mounts else ""
     says = "Python source; runs as a file; may have a PEP 723 block"
-    Script = Annotated[str, Field(description=says)]
+    Code = Annotated[str, Field(description=says)]
     says = "Packages to install, as on PyPI: ['numpy', 'pandas>=2']"
-    Packages = Annotated[list[str], Field(description=says)]
+    Names = Annotated[list[str], Field(description=says, default=[])]
+    says = f"Limit for the script itself, 1 to {limit} seconds, default {default}"
+    bounds: dict[str, Any] = {"minimum": 1, "maximum": limit}
+    Seconds = Annotated[int, Field(description=says, default=default, json_schema_extra=bounds)]
 
     class Consent(BaseModel):
         go: bool = Field(description="Run scripts without a sandbox?")
 
-    async def ask(ctx: Context) -> Elicit[Consent] | Consent:
-        if why := await service.must_ask(ctx.client_capabilities):
-            return Elicit(f"No sandbox works here: {why}. Run scripts with your rights?", Consent)
+    async def ask(ctx: sdk.Context) -> sdk.Elicit[Consent] | Consent:
+        can = ctx.client_capabilities
+        if can and can.elicitation and not service.consent:  # once, if no sandbox works
+            with contextlib.suppress(SandboxError):
+                settled, why = await asyncio.to_thread(sandbox.settle, policy)
+                if settled.backend == "none" != policy.backend:
+                    question = f"No sandbox works here: {why}. Run scripts with your rights?"
+                    return sdk.Elicit(question, Consent)
         return Consent(go=all(service.consent))
 
-    def tool(title: str, text: str, *, quiet: bool = True, **meta: Any) -> Any:
-        kind: dict[str, Any] = {"read_only_hint": quiet, "idempotent_hint": quiet}
-        hints = ToolAnnotations(open_world_hint=not quiet, destructive_hint=False, **kind)
-        more = {"annotations": hints, "meta": meta or None, "structured_output": False}
-        return server.tool(title=title, description=text, **more)
+    Asked = Annotated[sdk.ElicitationResult[Consent], sdk.Resolve(ask)]
 
-    text = EXECUTE.format(p=policy, limit=limit, mounts=service.mounts)
-    meta = {"anthropic/alwaysLoad": True, "anthropic/maxResultSizeChars": 200_000}
+    text = EXECUTE.format(p=policy, limit=limit, mounts=mounts)
 
-    @tool("Run Python", text, quiet=False, **meta)  # type: ignore[untyped-decorator]
+    @tool(server, "Run Python", text, quiet=False, **META)  # type: ignore[untyped-decorator]
     async def execute_python(
-        script: Script,
-        ctx: Context,
-        consent: Annotated[ElicitationResult[Consent], Resolve(ask)],
-        dependencies: Packages = NOTHING,
-        timeout_seconds: Annotated[int, seconds] = default,
-    ) -> CallToolResult:
-        service.consent.append(isinstance(consent, AcceptedElicitation) and consent.data.go)
-        yes = service.consent[-1]
-        done = await service.execute(ctx, yes, script, dependencies, timeout_seconds)
-        return cast(CallToolResult, done)
+        script: Code, ctx: sdk.Context, said: Asked, dependencies: Names, timeout_seconds: Seconds
+    ) -> Any:
+        yes = isinstance(said, sdk.AcceptedElicitation) and said.data.go
+        service.consent.add(yes)
+        if not yes:
+            raise SandboxError("the user does not want scripts to run without a sandbox")
+        if not 1 <= timeout_seconds <= limit:
+            raise SandboxError(f"timeout_seconds must be 1 to {limit}, not {timeout_seconds}")
+        more = {"dependencies": dependencies, "timeout": timeout_seconds}
+        result = await service.call(ctx, sandbox.run, script, **more)
+        audit(service.options.audit_log, script, result)
+        asyncio.get_running_loop().call_later(0.02, service.after_run)  # the answer goes first
+        lines, images = blocks(script, result, timeout_seconds)
+        return answer(lines, result.status != "exited", images)
 
-    @tool("Check a script", VALIDATE)  # type: ignore[untyped-decorator]
-    async def validate_script(
-        script: Script, ctx: Context, dependencies: Packages = NOTHING
-    ) -> CallToolResult:
-        return cast(CallToolResult, await service.validate(ctx, script, dependencies))
+    @tool(server, "Check a script", VALIDATE)  # type: ignore[untyped-decorator]
+    async def validate_script(script: Code, ctx: sdk.Context, dependencies: Names) -> Any:
+        report = await service.call(ctx, sandbox.validate, script, dependencies=dependencies)
+        return answer(report_lines(report))
 
-    @tool("Check the sandbox", CHECK)  # type: ignore[untyped-decorator]
-    async def check_environment(ctx: Context) -> CallToolResult:
-        return cast(CallToolResult, await service.check(ctx))
+    @tool(server, "Check the sandbox", CHECK)  # type: ignore[untyped-decorator]
+    async def check_environment(ctx: sdk.Context) -> Any:
+        found = await service.call(ctx, lambda policy, **more: sandbox.check(policy))
+        return answer([*check_lines(found), f"warm cache: {service.warmed}.{mounts}"])
 
 
-def report_lines(found: list[sandbox.Finding]) -> list[str]:
-    """Return findings as text, a line each."""
-    return [f"{f.verdict:8}{f.subject}: {f.text}" for f in found]
+def log(text: str) -> None:
+    """Print a line of ours; on a terminal in place of what say() in run_once has drawn."""
+    drawn = "\r\x1b[K" * sys.stderr.isatty()
+    print(f"{drawn}pysbx: {text}", file=sys.stderr)
 
 
 def audit(path: str, script: str, result: Result) -> None:
     """Append one JSON line about a run: never its text or output; a full disk stops no run."""
-    if path:
-        entry = dataclasses.asdict(result)
-        for name in ("stdout", "stderr", "files", "notes"):
-            del entry[name]
-        digest = hashlib.sha256(script.encode("utf-8", "surrogatepass")).hexdigest()
-        entry = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "script": digest,
-            **entry,
-        }
-        try:
-            with open(path, "a", encoding="utf-8") as log:
-                log.write(json.dumps(entry) + "\n")
-        except OSError as error:
-            print(
-                f"pysbx: the audit log {path} cannot be written: {error.strerror}", file=sys.stderr
-            )
+    if not path:
+        return
+    hidden = ("stdout", "stderr", "files", "notes")
+    entry = {name: value for name, value in vars(result).items() if name not in hidden}
+    digest = hashlib.sha256(script.encode("utf-8", "surrogatepass")).hexdigest()
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    try:
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(json.dumps({"time": when, "script": digest, **entry}) + "\n")
+    except OSError as error:
+        log(f"the audit log {path} cannot be written: {error.strerror}")
 
 
-def warm_up(policy: Policy, options: argparse.Namespace, runs: Runs) -> None:
-    """When nothing has run for a while: install what scripts often ask for, out of the way."""
-    while not options.no_warm_cache and warmed[-1] == "waits for an idle moment":
-        time.sleep(1)
-        if not runs.open and time.monotonic() - runs.last > WARM_AFTER:
-            warmed.append("being installed")
-            warmed.append(sandbox.warm(policy, WARM))
-
-
-def serve(policy: Policy, options: argparse.Namespace) -> int:
+def serve(policy: Policy, options: argparse.Namespace) -> NoReturn:
     """Serve MCP on stdio or HTTP until the client is gone or a signal comes."""
     options.token = os.environ.get("PYSBX_TOKEN", "").strip()
     if token_file := os.environ.get("PYSBX_TOKEN_FILE"):
         options.token = Path(token_file).read_text().strip()
-    if options.transport == "http" and options.host not in LOOPBACK and not options.token:
-        raise sandbox.Unavailable(
-            "to serve beyond loopback set PYSBX_TOKEN, or PYSBX_TOKEN_FILE, to a secret"
-        )
-    options.warning = ""
-    probe = threading.Thread(target=first_spare, args=(policy, options))
+    http = options.transport == "http"
+    if http and options.host not in LOOPBACK and not options.token:
+        raise Unavailable("beyond loopback set PYSBX_TOKEN, or PYSBX_TOKEN_FILE, to a secret")
+    service = Service(policy, options)
+    probe = threading.Thread(target=service.first_spare)
     probe.start()  # while the SDK is imported
     if policy.require_sandbox or policy.backend == "none":
         probe.join()
-    server = create_server(policy, options)
-    asyncio.run(
-        serve_http(server, policy, options) if options.transport == "http" else serve_stdio(server)
-    )
-    sandbox.end_spares()
-    sys.stdout.flush()
-    os._exit(128 + caught[0] if caught else 0)
+    server = create_server(service)
+    if not options.no_warm_cache:
+        threading.Thread(target=service.warm_up, daemon=True).start()
+    asyncio.run(serve_http(server, policy, options) if http else serve_stdio(server, service))
+    service.end()
 
 
-def first_spare(policy: Policy, options: argparse.Namespace) -> None:
-    """Settle on a backend, start the first spare, and say at once if it is not the one asked for."""
-    try:
-        _, warning = sandbox.settle(policy)
-        options.warning = f"\n{warning}" if warning else ""
-    except SandboxError as error:
-        options.warning = f"\n{error}"
-    if options.warning:
-        print(f"pysbx: warning: {options.warning.strip()}", file=sys.stderr)
-
-
-async def serve_stdio(server: Any) -> None:
+async def serve_stdio(server: Any, service: Service) -> None:
     """Serve on stdio until the client hangs up or a signal comes."""
-    task = asyncio.ensure_future(server.run_stdio_async())
-
-    def stop(number: int) -> None:
-        caught.append(number)
-        task.cancel()
-
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, stop, number)
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+        asyncio.get_running_loop().add_signal_handler(number, service.end, 128 + number)
+    await server.run_stdio_async()
 
 
 def heeding_hang_up(app: Any) -> Any:
@@ -491,6 +391,8 @@ def heeding_hang_up(app: Any) -> Any:
     from starlette.responses import JSONResponse
 
     async def wrapped(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return await app(scope, receive, send)  # type: ignore[no-any-return]
         inbox: asyncio.Queue[Any] = asyncio.Queue(1)  # small: the body waits until it is wanted
         began: list[bool] = []
 
@@ -518,16 +420,12 @@ def heeding_hang_up(app: Any) -> Any:
         finally:
             watching.cancel()
 
-    async def choose(scope: Any, receive: Any, send: Any) -> None:
-        await (wrapped if scope["type"] == "http" else app)(scope, receive, send)
-
-    return choose
+    return wrapped
 
 
 async def serve_http(server: Any, policy: Policy, options: argparse.Namespace) -> None:
     """Stateless streamable HTTP: any replica answers any call; SIGTERM ends it within 5 s."""
     import uvicorn
-    from mcp.server.transport_security import TransportSecuritySettings
     from starlette.requests import Request
     from starlette.responses import JSONResponse
 
@@ -539,21 +437,15 @@ async def serve_http(server: Any, policy: Policy, options: argparse.Namespace) -
             return JSONResponse({"status": "failing", "why": str(error)}, status_code=503)
         return JSONResponse({"status": "ok", "version": __version__})
 
-    # beyond loopback the names a balancer uses are unknown here; the token guards
-    security = (
-        None
-        if options.host in LOOPBACK
-        else TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    )
-    app = server.streamable_http_app(
-        stateless_http=True, json_response=True, transport_security=security, host=options.host
-    )
-    with socket.socket(socket.AF_INET6 if ":" in options.host else socket.AF_INET) as probe:
+    host, port = options.host, options.port
+    # the SDK checks the names on loopback; those a balancer uses are unknown: there the token guards
+    app = server.streamable_http_app(stateless_http=True, json_response=True, host=host)
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind((options.host, options.port))  # an address in use is one sentence
-    print(f"pysbx: serving http://{options.host}:{options.port}/mcp", file=sys.stderr)
+        probe.bind((host, port))  # an address in use is one sentence
+    log(f"serving http://{host}:{port}/mcp")
     more: dict[str, Any] = {"log_level": "warning", "timeout_graceful_shutdown": 2}
-    config = uvicorn.Config(heeding_hang_up(app), host=options.host, port=options.port, **more)
+    config = uvicorn.Config(heeding_hang_up(app), host=host, port=port, **more)
     await uvicorn.Server(config).serve()
 
 
@@ -564,30 +456,15 @@ class Parser(argparse.ArgumentParser):
     """A parser whose errors are one sentence and exit with 125: nothing was run."""
 
     def error(self, message: str) -> NoReturn:
-        print(f"pysbx: {message}; see 'pysbx --help'", file=sys.stderr)
+        log(f"{message}; see 'pysbx --help'")
         raise SystemExit(125)
 
 
-def number(low: int, high: int) -> Callable[[str], int]:
-    """Return a parser of whole numbers within bounds."""
-
-    def parse(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and low <= int(text) <= high):
-            raise argparse.ArgumentTypeError(
-                f"{text!r} is not a whole number from {low} to {high}"
-            )
+def number(low: int, high: int, text: str) -> int:
+    """Parse a whole number within bounds."""
+    if text.isascii() and text.isdigit() and low <= int(text) <= high:
         return int(text)
-
-    return parse
-
-
-def python_version(text: str) -> str:
-    """Parse 3.N or 3.N.P."""
-    if text and not re.fullmatch(r"3\.\d{1,2}(\.\d{1,2})?", text):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a Python version such as 3.13 or 3.13.1"
-        )
-    return text
+    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {low} to {high}")
 
 
 # option | what follows: a flag, choices, LOW..HIGH, "list" or text | default | help
@@ -634,41 +511,37 @@ def parser() -> Parser:
     table = OPTIONS.format(backend=Policy().backend, cores=cores, image=image)
     for line in table.strip().splitlines():
         name, kind, default, text = (part.strip() for part in line.split("|"))
-        low, dots, high = kind.partition("..")
+        more: dict[str, Any] = {"default": default, "metavar": kind}
         if kind == "flag":
-            p.add_argument(name, action="store_true", help=text)
-        elif dots:
-            check, value = number(int(low), int(high)), int(default)
-            p.add_argument(name, type=check, default=value, metavar="N", help=text)
+            more = {"action": "store_true"}
         elif kind.startswith("list"):
-            p.add_argument(name, action="append", default=[], metavar=kind[5:], help=text)
+            more = {"action": "append", "default": [], "metavar": kind[5:]}
         elif "," in kind:
-            p.add_argument(name, choices=kind.split(","), default=default, help=text)
-        else:
-            check_text = python_version if kind == "3.N" else str
-            p.add_argument(name, type=check_text, default=default, metavar=kind, help=text)
+            more = {"choices": kind.split(","), "default": default}
+        elif ".." in kind:
+            low, high = kind.split("..")
+            more |= {"type": functools.partial(number, int(low), int(high)), "metavar": "N"}
+        p.add_argument(name, help=text, **more)
     return p
 
 
-def contradiction(options: argparse.Namespace) -> str:
+def contradiction(o: argparse.Namespace) -> str:
     """Return what is wrong with options that are right one by one, or ""."""
-    script, serves = options.script, not options.script and not options.check
-    none = options.sandbox_backend == "none"
-    wrong = {
-        "--default-timeout is more than --max-timeout": options.default_timeout
-        > options.max_timeout,
-        "--sandbox-backend none contradicts --require-sandbox": none and options.require_sandbox,
-        "--files-out and --with need a SCRIPT": not script
-        and (options.files_out or getattr(options, "with")),
-        "--transport http serves: it takes neither SCRIPT nor --check": options.transport == "http"
-        and not serves,
-        "--check takes no SCRIPT": options.check and script,
-        "--docker-runtime needs --sandbox-backend docker": options.docker_runtime
-        and options.sandbox_backend != "docker",
-        "--sandbox-backend none cannot close the network: leave --network out": none
-        and options.network != "on",
+    backend, http = o.sandbox_backend, o.transport == "http"
+    none, docker = backend == "none", backend == "docker"
+    once, opens, packages = o.script or o.check, o.network == "on", vars(o)["with"]
+    version = re.fullmatch(r"(3\.\d{1,2}(\.\d{1,2})?)?", o.python_version)
+    wrong: dict[str, object] = {
+        f"--python-version {o.python_version!r} is not one such as 3.13 or 3.13.1": not version,
+        "--default-timeout is more than --max-timeout": o.default_timeout > o.max_timeout,
+        "--sandbox-backend none contradicts --require-sandbox": none and o.require_sandbox,
+        "--files-out and --with need a SCRIPT": (o.files_out or packages) and not o.script,
+        "--transport http serves: it takes neither SCRIPT nor --check": http and once,
+        "--check takes no SCRIPT": o.check and o.script,
+        "--docker-runtime needs --sandbox-backend docker": o.docker_runtime and not docker,
+        "--sandbox-backend none cannot close the network: leave --network out": none and not opens,
     }
-    return next((text for text, holds in wrong.items() if holds), "")
+    return next(iter(those(wrong)), "")
 
 
 def run_once(policy: Policy, options: argparse.Namespace) -> int:
@@ -676,7 +549,7 @@ def run_once(policy: Policy, options: argparse.Namespace) -> int:
     reader, writer = os.pipe()
     stopped: list[int] = []
 
-    def stop(number: int, frame: object) -> None:
+    def stop(number: int, frame: object = None) -> None:
         stopped.append(number)
         os.write(writer, b"x")
 
@@ -685,37 +558,34 @@ def run_once(policy: Policy, options: argparse.Namespace) -> int:
             while data and not stopped:
                 data = data[os.write(stream + 1, data) :]
         except BrokenPipeError:  # nobody reads any more
-            stop(signal.SIGPIPE, None)
+            stop(signal.SIGPIPE)
 
     def say(text: str) -> None:
         if text.startswith("warning"):  # before anything runs
-            print(f"pysbx: {text}", file=sys.stderr)
+            log(text)
         elif sys.stderr.isatty():  # one line, drawn anew, and gone when the script runs
             words = f"pysbx: {text} ..." if text != "running" else ""
             print(f"\r\x1b[K{words}", end="", file=sys.stderr, flush=True)
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)
-    target = Path(options.files_out) if options.files_out else None
-    if target:
+    target, limit = Path(options.files_out), options.default_timeout
+    if options.files_out:
         target.mkdir(parents=True, exist_ok=True)
-    if target and not os.access(target, os.W_OK):
-        raise sandbox.Unavailable(f"--files-out {target} cannot be written")
-    more: dict[str, Any] = {
-        "dependencies": getattr(options, "with"),
-        "timeout": options.default_timeout,
-    }
-    calls: dict[str, Any] = {"cancel": reader, "echo": echo, "progress": say}
-    text = read_script(options.script)
-    result = sandbox.run(text, policy=policy, **more, **calls)
-    notes = [note for note in result.notes if not note.startswith("warning")]
-    if target:
-        write_files(result, target, notes)
+        if not os.access(target, os.W_OK):
+            raise Unavailable(f"--files-out {target} cannot be written")
+    more: dict[str, Any] = {"cancel": reader, "echo": echo, "progress": say, "policy": policy}
+    script = read_script(options.script)
+    result = sandbox.run(script, dependencies=vars(options)["with"], timeout=limit, **more)
+    lines = ending(result, limit, stopped)
+    lines += [note for note in result.notes if not note.startswith("warning")]
+    if options.files_out:
+        lines += write_files(result, target)
     elif result.files:
-        notes.append(f"files left by the script: {len(result.files)}; --files-out DIR keeps them")
-    for line in [*ending(result, options.default_timeout, stopped), *notes]:
-        print(f"pysbx: {line}", file=sys.stderr)
-    audit(options.audit_log, text, result)
+        lines.append(f"files left by the script: {len(result.files)}; --files-out DIR keeps them")
+    for line in lines:
+        log(line)
+    audit(options.audit_log, script, result)
     sandbox.after_run(policy, spare=False)  # compiles what was installed, once
     return 124 if result.status == "timeout" else 128 + stopped[0] if stopped else result.exit_code
 
@@ -727,26 +597,26 @@ def read_script(name: str) -> str:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         why = f"{error.reason} at byte {error.start}"
-        raise sandbox.InvalidScript(f"the script is not UTF-8 text: {why}") from None
+        raise InvalidScript(f"the script is not UTF-8 text: {why}") from None
 
 
 def ending(result: Result, limit: int, stopped: list[int]) -> list[str]:
     """Return lines on how a script ended, where its own exit code does not say it all."""
-    lines = []
-    if stopped:
-        lines.append("interrupted")
-    elif result.status == "timeout":
-        lines.append(f"the script's time limit of {limit} s ran out: timed out")
-    elif result.signal:
-        number = result.exit_code - 128
-        lines.append(f"the script was ended by signal {number} ({result.signal})")
-    if "No module named" in result.stderr:
-        lines.append("--with NAME installs a package")
-    return lines + ([f"the {result.limit} was reached"] if result.limit else [])
+    late, number = result.status == "timeout", result.exit_code - 128
+    by_signal = f"the script was ended by signal {number} ({result.signal})"
+    texts = {
+        "interrupted": stopped,
+        f"the script's time limit of {limit} s ran out: timed out": late and not stopped,
+        by_signal: result.signal and not late and not stopped,
+        "--with NAME installs a package": "No module named" in result.stderr,
+        f"the {result.limit} was reached": result.limit,
+    }
+    return those(texts)
 
 
-def write_files(result: Result, target: Path, notes: list[str]) -> None:
-    """Write what the script left below target, as 0644, never through a link."""
+def write_files(result: Result, target: Path) -> Iterator[str]:
+    """Write what the script left below target, as 0644, never through a link; yield what failed."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     for file in result.files:
         path = target / file.name
         try:
@@ -755,12 +625,10 @@ def write_files(result: Result, target: Path, notes: list[str]) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.parent.resolve() != target.resolve() / Path(file.name).parent:
                 raise OSError(40, "a link is in the way")
-            with open(
-                os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644), "wb"
-            ) as out:
+            with open(os.open(path, flags, 0o644), "wb") as out:
                 out.write(file.data)
         except OSError as error:
-            notes.append(f"the file {file.name!r} was not written: {error.strerror}")
+            yield f"the file {file.name!r} was not written: {error.strerror}"
 
 
 def main() -> int:
@@ -770,26 +638,21 @@ def main() -> int:
     options = words.parse_args()
     if wrong := contradiction(options):
         words.error(wrong)
-    given = {f: getattr(options, f) for f in Policy.__dataclass_fields__ if hasattr(options, f)}
-    lists = {"mounts": tuple(options.mount), "pass_env": tuple(options.pass_env)}
-    backend = (
-        options.sandbox_backend
-    )  # over HTTP nobody can be asked, and one may not speak for all
-    serves_all = options.transport == "http" and backend != "none"
-    given |= {"backend": backend, "build": not options.no_build, **lists}
-    given["require_sandbox"] = options.require_sandbox or serves_all
-    policy = Policy(**given)
+    backend = options.sandbox_backend
+    # over HTTP nobody can be asked, and one may not speak for all
+    options.require_sandbox |= options.transport == "http" and backend != "none"
+    options.mounts, options.pass_env = tuple(options.mount), tuple(options.pass_env)
+    given = {"backend": backend, "build": not options.no_build, **vars(options)}
+    policy = Policy(**{field: given[field] for field in Policy.__dataclass_fields__})
     try:
         if options.check:
             found = sandbox.check(policy)
-            print("\n".join(report_lines(found)))
+            print("\n".join(check_lines(found)))
             return int(any(f.verdict == "FAIL" for f in found))
         return run_once(policy, options) if options.script else serve(policy, options)
     except Exception as error:
         known = isinstance(error, SandboxError | OSError)
-        drawn = "\r\x1b[K" * sys.stderr.isatty()
-        text = error if known else f"pysbx failed, please report it: {error!r}"
-        print(f"{drawn}pysbx: {text}", file=sys.stderr)
+        log(str(error) if known else f"pysbx failed, please report it: {error!r}")
         return 125
     finally:
         sandbox.end_spares()
