@@ -75,9 +75,8 @@ CA_BUNDLES = (  # Debian, Fedora, openSUSE (two), NixOS, Alpine
     "/etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/ca-bundle.pem "
     "/var/lib/ca-certificates/ca-bundle.pem /etc/ssl/certs/ca-bundle.crt /etc/ssl/cert.pem"
 ).split()
-PROXIES = [
-    f(f"{p}_proxy") for p in "http https all no ftp".split() for f in (str.upper, str.lower)
-]
+PROXIES = "http_proxy https_proxy all_proxy no_proxy ftp_proxy".split()
+PROXIES += map(str.upper, list(PROXIES))
 NOT_PUBLIC = """0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12
     192.0.0.0/24 192.168.0.0/16 198.18.0.0/15 224.0.0.0/4 240.0.0.0/4""".split()  # RFC 6890
 UV_SETTINGS = (  # the operator's settings that reach uv, and only uv
@@ -190,14 +189,13 @@ class Policy:
 
     def __post_init__(self) -> None:
         numbers = (self.memory, self.disk, self.max_processes, self.install_timeout)
+        tuples = isinstance(self.mounts, tuple) and isinstance(self.pass_env, tuple)
         wrong = {
             "backend": self.backend not in ("native", "docker", "none"),
             "network": self.network not in ("on", "off", "public"),
             "memory, disk, max_processes and install_timeout": min(numbers) <= 0,
             "max_output_bytes": self.max_output_bytes < 2,
-            "mounts and pass_env": not all(
-                isinstance(t, tuple) for t in (self.mounts, self.pass_env)
-            ),
+            "mounts and pass_env": not tuples,
         }
         for field in (name for name, holds in wrong.items() if holds):
             raise ValueError(f"Policy: {field} must be as its declaration says")
@@ -306,14 +304,12 @@ _REQUIREMENT = re.compile(
     rf"(?:\({_SPECIFIERS.pattern}\)|{_SPECIFIERS.pattern}|@ *(?P<url>[^ ;]+(?= |$)|[^ ]+$))? *)"
     r"(?:;(?P<marker>[^;]*))?"
 )
-_WHEEL_URL = re.compile(
-    r"https://[A-Za-z0-9.-]+(?::\d+)?/[\w.~%+/=&!-]*\.whl(?:#[\w.=&-]*)?", re.ASCII
-)
-_OPERAND = (
-    r"""(?:python_version|python_full_version|os_name|sys_platform|platform_release"""
-    r"""|platform_system|platform_version|platform_machine|platform_python_implementation"""
-    r"""|implementation_name|implementation_version|extra|'[^'"$\\]*'|"[^'"$\\]*")"""
-)
+_WHEEL_URL = re.compile(r"(?a)https://[A-Za-z0-9.-]+(?::\d+)?/[\w.~%+/=&!-]*\.whl(?:#[\w.=&-]*)?")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ][\d:.]{5,18}(?:Z|[+-]\d\d:\d\d)?)?")
+_VARIABLES = """python_version python_full_version os_name sys_platform platform_release
+    platform_system platform_version platform_machine platform_python_implementation
+    implementation_name implementation_version extra""".split()
+_OPERAND = rf"""(?:{"|".join(_VARIABLES)}|'[^'"$\\]*'|"[^'"$\\]*")"""
 _MARKER = re.compile(rf" *{_OPERAND} *(?:[<>]=?|===?|!=|~=|\bin\b|\bnot +in\b) *{_OPERAND} *")
 
 
@@ -330,11 +326,8 @@ def read_metadata(script: str) -> Metadata:
     if len(warnings) > 10:
         warnings[10:] = [f"and {len(warnings) - 10} more of this kind"]
     if len(blocks) > 1:
-        where = ", ".join(str(line) for line, _ in blocks[:5])
-        raise InvalidScript(
-            f"the script has {len(blocks)} metadata blocks of type 'script' (lines {where}), "
-            "PEP 723 allows one: merge them"
-        )
+        where = f"{len(blocks)} blocks, lines {', '.join(str(line) for line, _ in blocks[:5])}"
+        raise InvalidScript(f"PEP 723 allows one block of type 'script': merge them ({where})")
     if not blocks:
         return Metadata(warnings=tuple(warnings))
     line, content = blocks[0]
@@ -360,15 +353,14 @@ def _find_blocks(lines: list[str]) -> tuple[list[tuple[int, list[str]]], list[st
         end = at + 1
         while opening and end < len(lines) and (lines[end] == "#" or lines[end][:2] == "# "):
             end += 1
-        run = lines[at + 1 : end]
-        close = len(run) - 1 - run[::-1].index("# ///") if "# ///" in run else -1
-        if kind == "script" and close < 0:
-            warnings.append(f"the metadata block at line {at + 1} has no closing '# ///': ignored")
-        elif kind == "pyproject":
+        content = [text[2:] for text in lines[at + 1 : end]]
+        if kind == "pyproject":
             warnings.append(f"line {at + 1}: blocks of type 'pyproject' are ignored, use 'script'")
+        elif kind == "script" and "///" in content:
+            close = len(content) - 1 - content[::-1].index("///")
+            blocks.append((at + 1, content[:close]))
         elif kind == "script":
-            content = [text[2:] for text in run[:close]]
-            blocks.append((at + 1, content))
+            warnings.append(f"the metadata block at line {at + 1} has no closing '# ///': ignored")
         at = end  # a run without a closing line holds no other block: this keeps the scan linear
     return blocks, warnings
 
@@ -384,10 +376,8 @@ def _check_metadata(data: dict[str, object], line: int, warnings: list[str]) -> 
     if not isinstance(tool, dict):
         raise InvalidScript(where + "'tool' must be a table")
     if requires and not (_plain(requires) and _SPECIFIERS.fullmatch(_plain(requires))):
-        raise InvalidScript(
-            where
-            + f"'requires-python' is {_shown(requires)}, not a version range such as '>=3.11'"
-        )
+        why = f"'requires-python' is {_shown(requires)}, not a version range such as '>=3.11'"
+        raise InvalidScript(where + why)
     if unknown := [k for k in data if k not in ("dependencies", "requires-python", "tool")]:
         names = ", ".join(map(_shown, unknown[:10]))
         warnings.append(f"unknown keys in the metadata block are ignored: {names}")
@@ -399,9 +389,7 @@ def _check_metadata(data: dict[str, object], line: int, warnings: list[str]) -> 
     newer = str(given) if isinstance(given, str) or hasattr(given, "isoformat") else "?"
     if uv:
         warnings.append("[tool.uv] settings in the script are not obeyed (but exclude-newer is)")
-    if newer and not re.fullmatch(
-        r"\d{4}-\d\d-\d\d(?:[T ][\d:.]{5,18}(?:Z|[+-]\d\d:\d\d)?)?", newer
-    ):
+    if newer and not _DATE.fullmatch(newer):
         raise InvalidScript(where + "'exclude-newer' is not a date")
     checked = check_requirements(requirements)
     return Metadata(checked, requires, tuple(warnings), newer.replace(" ", "T"))
@@ -416,18 +404,15 @@ def check_requirements(requirements: Iterable[str]) -> tuple[str, ...]:
         raise InvalidScript("dependencies must be a list of strings")
     for requirement in requirements:
         found = _REQUIREMENT.fullmatch(_plain(requirement)) if requirement.strip(" ") else None
-        if not found or found["marker"] is not None and not _marker_holds(found["marker"]):
-            hint = "'name', 'name>=1.2' or 'name[extra]'"
-            if re.search(r"git\+|://", requirement):
-                hint = "a plain 'name>=1.2' or 'name @ https://….whl' (no git, http or file URLs)"
-            raise InvalidScript(
-                f"{_shown(requirement)} is not a requirement that can be used here: write {hint}"
+        holds = found and (found["marker"] is None or _marker_holds(found["marker"]))
+        if found and holds and (not found["url"] or _WHEEL_URL.fullmatch(found["url"])):
+            continue
+        hint = "'name', 'name>=1.2' or 'name[extra]'"
+        if found and found["url"] or re.search(r"git\+|://", requirement):
+            hint = (
+                "a plain 'name>=1.2' or 'name @ https://….whl' (no git, http, file, source URLs)"
             )
-        if found["url"] and not _WHEEL_URL.fullmatch(found["url"]):
-            raise InvalidScript(
-                f"{_shown(requirement)}: of URLs only plain https:// links to a .whl file are used "
-                "(git, file, http and source URLs are not): name a release instead"
-            )
+        raise InvalidScript(f"{_shown(requirement)} cannot be used as a dependency: write {hint}")
     return tuple(requirements)
 
 
