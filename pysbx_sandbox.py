@@ -71,19 +71,19 @@ SANDBOX_UID = 59873  # when root starts us; no service uses it (systemd's ranges
 NOBODY = 65534  # in containers: Debian, Alpine and Fedora all have a passwd entry for it
 HOME = "/tmp/home"
 CA_FILE = "/etc/ssl/certs/ca-certificates.crt"  # where a sandbox has its CA bundle
-CA_BUNDLES = (  # Debian, Fedora, openSUSE (two), NixOS, Alpine
-    "/etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/ca-bundle.pem "
-    "/var/lib/ca-certificates/ca-bundle.pem /etc/ssl/certs/ca-bundle.crt /etc/ssl/cert.pem"
-).split()
+# of Debian, Fedora, openSUSE (two), NixOS, Alpine
+CA_BUNDLES = f"""{CA_FILE} /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/ca-bundle.pem
+    /var/lib/ca-certificates/ca-bundle.pem /etc/ssl/certs/ca-bundle.crt
+    /etc/ssl/cert.pem""".split()
 PROXIES = "http_proxy https_proxy all_proxy no_proxy ftp_proxy".split()
 PROXIES += map(str.upper, list(PROXIES))
 NOT_PUBLIC = """0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12
     192.0.0.0/24 192.168.0.0/16 198.18.0.0/15 224.0.0.0/4 240.0.0.0/4""".split()  # RFC 6890
-UV_SETTINGS = (  # the operator's settings that reach uv, and only uv
-    "UV_DEFAULT_INDEX UV_INDEX UV_INDEX_URL UV_EXTRA_INDEX_URL UV_FIND_LINKS UV_INDEX_STRATEGY "
-    "UV_INSECURE_HOST UV_NATIVE_TLS UV_SYSTEM_CERTS UV_HTTP_TIMEOUT UV_PYTHON_INSTALL_MIRROR "
-    "UV_PYTHON_DOWNLOADS_JSON_URL UV_OFFLINE SSL_CERT_FILE NETRC"
-).split()
+# the operator's settings that reach uv, and only uv
+UV_SETTINGS = r"""UV_DEFAULT_INDEX UV_INDEX UV_INDEX_URL UV_EXTRA_INDEX_URL UV_FIND_LINKS NETRC
+    UV_INDEX_STRATEGY UV_INSECURE_HOST UV_NATIVE_TLS UV_SYSTEM_CERTS UV_HTTP_TIMEOUT UV_OFFLINE
+    UV_PYTHON_INSTALL_MIRROR UV_PYTHON_DOWNLOADS_JSON_URL SSL_CERT_FILE
+    UV_INDEX_\w+_(?:USERNAME|PASSWORD)""".split()
 # Unbuffered: what was printed before a timeout is in the result. The fault handler names the line
 # of a crash. The plot backend is written by PREPARE; without matplotlib nobody reads the variable.
 # A BLAS pool as wide as a big host would meet the process limit.
@@ -326,8 +326,9 @@ def read_metadata(script: str) -> Metadata:
     if len(warnings) > 10:
         warnings[10:] = [f"and {len(warnings) - 10} more of this kind"]
     if len(blocks) > 1:
-        where = f"{len(blocks)} blocks, lines {', '.join(str(line) for line, _ in blocks[:5])}"
-        raise InvalidScript(f"PEP 723 allows one block of type 'script': merge them ({where})")
+        where = ", ".join(str(line) for line, _ in blocks[:5])
+        many = f"{len(blocks)} metadata blocks of type 'script' (lines {where})"
+        raise InvalidScript(f"the script has {many}, PEP 723 allows one: merge them")
     if not blocks:
         return Metadata(warnings=tuple(warnings))
     line, content = blocks[0]
@@ -409,9 +410,7 @@ def check_requirements(requirements: Iterable[str]) -> tuple[str, ...]:
             continue
         hint = "'name', 'name>=1.2' or 'name[extra]'"
         if found and found["url"] or re.search(r"git\+|://", requirement):
-            hint = (
-                "a plain 'name>=1.2' or 'name @ https://….whl' (no git, http, file, source URLs)"
-            )
+            hint = "'name>=1.2' or 'name @ https://….whl' (no git, http, file or source URLs)"
         raise InvalidScript(f"{_shown(requirement)} cannot be used as a dependency: write {hint}")
     return tuple(requirements)
 
@@ -457,16 +456,16 @@ vserver 236 -"""
 # memory that neither an rlimit nor a look at /proc sees
 _UNSEEN = """, vmsplice 278 75, memfd_create 319 279, memfd_secret 447 447, shmget 29 194, msgget 68 186,
 semget 64 190"""
-_NAMESPACES = 0x7E020000  # every CLONE_NEW* flag that clone knows
 # load OFFSET | compare K, where to if so, where to if not: "." is on, "+N" skips N. clone3 hides
 # its flags behind a pointer; without it libc falls back to clone. ioctl's request is compared in
 # 32 bits, as the kernel reads it (TIOCSTI, TIOCLINUX). Socket families: unix, inet, inet6, and
-# netlink with protocol 0, which getaddrinfo needs.
+# netlink with protocol 0, which getaddrinfo needs. 0x7E020000: every CLONE_NEW* that clone knows.
 _FILTER = """ld 4 | jeq {arch} . kill | ld 0 | {x32} {denied} jeq 435 enosys . |
 jeq {clone} . +2 | ld 16 | jset 0x7E020000 eperm allow |
 jeq {ioctl} . +3 | ld 24 | jeq 0x5412 eperm . | jeq 0x541C eperm allow |
 jeq {socket} +1 . | jeq {socketpair} . allow | ld 16 | jeq 1 allow . | jeq 2 allow . |
 jeq 10 allow . | jeq 16 . family | ld 32 | jeq 0 allow family"""
+_OWN = "arch 0xC000003E 0xC00000B7, clone 56 220, ioctl 16 29, socket 41 198, socketpair 53 199"
 _ANSWERS = {"allow": 0x7FFF0000, "eperm": 0x50001, "enosys": 0x50026, "family": 0x50061}
 _ANSWERS["kill"] = 0x80000000
 
@@ -477,18 +476,14 @@ def seccomp_filter(machine: str, *, memory_is_limited: bool) -> bytes:
 
     It denies by list and allows the rest: an allow-list breaks numpy-class programs.
     """
-    if machine not in ("x86_64", "aarch64"):
+    column = {"x86_64": 1, "aarch64": 2}.get(machine, 0)
+    if not column:
         raise Unavailable(f"there is no system call filter for {machine}: use docker")
-    x86 = machine == "x86_64"
     rows = [row.split() for row in (_DENIED + _UNSEEN * (not memory_is_limited)).split(",")]
-    numbers = [row[1 if x86 else 2] for row in rows]
-    denied = "".join(f"jeq {number} eperm . | " for number in numbers if number != "-")
-    names = "clone ioctl socket socketpair".split()
-    calls = dict(zip(names, (56, 16, 41, 53) if x86 else (220, 29, 198, 199), strict=True))
-    arch, x32 = (0xC000003E, "jset 0x40000000 kill . |") if x86 else (0xC00000B7, "")
-    code = [
-        c.split() for c in _FILTER.format(arch=arch, x32=x32, denied=denied, **calls).split("|")
-    ]
+    denied = "".join(f"jeq {row[column]} eperm . | " for row in rows if row[column] != "-")
+    own = {row[0]: row[column] for row in map(str.split, _OWN.split(","))}
+    own["x32"] = "jset 0x40000000 kill . |" if machine == "x86_64" else ""
+    code = [step.split() for step in _FILTER.format(denied=denied, **own).split("|")]
     ends = {name: len(code) + i for i, name in enumerate(_ANSWERS)}
     program = b""
     for at, (op, k, *targets) in enumerate(code):
@@ -503,22 +498,21 @@ def docker_seccomp() -> str:
     rules: list[dict[str, object]] = []
 
     def deny(names: list[str], *tests: tuple[int, str, int, int], code: int = errno.EPERM) -> None:
-        args = [
-            {"index": i, "op": f"SCMP_CMP_{op}", "value": a, "valueTwo": b}
-            for i, op, a, b in tests
-        ]
+        args = [dict(zip(keys, test, strict=True)) for test in tests]
         rules.append({"names": names, "action": "SCMP_ACT_ERRNO", "errnoRet": code, "args": args})
 
+    keys = ("index", "op", "value", "valueTwo")
+    equal, other, masked = "SCMP_CMP_EQ", "SCMP_CMP_NE", "SCMP_CMP_MASKED_EQ"
     deny([row.split()[0] for row in _DENIED.split(",")])
     deny(["clone3"], code=errno.ENOSYS)
-    for flag in (1 << bit for bit in range(32) if _NAMESPACES >> bit & 1):
-        deny(["clone"], (0, "MASKED_EQ", flag, flag))
+    for flag in (1 << bit for bit in range(32) if 0x7E020000 >> bit & 1):
+        deny(["clone"], (0, masked, flag, flag))
     for request in (0x5412, 0x541C):
-        deny(["ioctl"], (1, "MASKED_EQ", 0xFFFFFFFF, request))
+        deny(["ioctl"], (1, masked, 0xFFFFFFFF, request))
     sockets, no_family = ["socket", "socketpair"], errno.EAFNOSUPPORT
     for family in set(range(64)) - {1, 2, 10, 16}:
-        deny(sockets, (0, "EQ", family, 0), code=no_family)
-    deny(sockets, (0, "EQ", 16, 0), (2, "NE", 0, 0), code=no_family)
+        deny(sockets, (0, equal, family, 0), code=no_family)
+    deny(sockets, (0, equal, 16, 0), (2, other, 0, 0), code=no_family)
     return json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": rules})
 
 
@@ -555,11 +549,8 @@ def host_shape(root: Path = Path("/")) -> list[str]:
 
 def etc_files(network: str, root: Path = Path("/")) -> dict[str, bytes]:
     """Return the /etc of a sandbox; resolv.conf is read here, as it is often a link into /run."""
-    files = {
-        "passwd": f"sandbox:x:1000:1000:sandbox:{HOME}:/bin/sh\n",
-        "group": "sandbox:x:1000:\n",
-    }
-    files["hosts"] = "127.0.0.1 localhost sandbox\n::1 localhost\n"
+    files = {"hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n", "group": "sandbox:x:1000:\n"}
+    files["passwd"] = f"sandbox:x:1000:1000:sandbox:{HOME}:/bin/sh\n"
     files["nsswitch.conf"] = "passwd: files\ngroup: files\nhosts: files dns\n"
     if network == "public":
         files["resolv.conf"] = "nameserver 10.0.2.3\n"  # slirp4netns, which asks the host's
@@ -577,12 +568,10 @@ def bwrap_options(spec: Spec, data: dict[str, int], help_text: str) -> list[str]
     matters: tmpfs, then what lies on them, then read-only.
     """
     disk, shm = spec.policy.disk * MB, SHM_MB * MB
-    options = (
-        f"""--unshare-all --unshare-user {"--share-net" if spec.network == "on" else ""}
+    options = f"""--unshare-all --unshare-user {"--share-net" if spec.network == "on" else ""}
         {"--disable-userns" if "--disable-userns" in help_text else ""} --uid 1000 --gid 1000
         --hostname sandbox --cap-drop ALL --new-session --die-with-parent""".split()
-        + host_shape()
-    )
+    options += host_shape()
     options += f"""--proc /proc --dev /dev --perms 1777 --size {shm} --tmpfs /dev/shm
         --perms 1777 --size {disk} --tmpfs /tmp --perms 0700 --dir {HOME}
         --perms 0700 --size {disk} --tmpfs /work""".split()
@@ -612,13 +601,10 @@ def docker_argv(spec: Spec, name: str, seccomp: str) -> list[str]:
         --entrypoint sh""".split()
     options += ["--runtime", policy.docker_runtime] if policy.docker_runtime else []
     for source, target, writable in spec.binds:
-        kind = "volume" if source == VOLUME else "bind"
-        mount = f"type={kind},src={source},dst={target}"
-        if (
-            source == VOLUME and not writable
-        ):  # a script sees environments, not what others fetched
+        kind, flag = "volume" if source == VOLUME else "bind", "" if writable else ",readonly"
+        if kind == "volume" and flag:  # a script sees environments, not what others fetched
             options += ["--tmpfs", f"{target}/cache:ro,size=4k,mode=0700"]
-        options += ["--mount", mount + ("" if writable else ",readonly")]
+        options += ["--mount", f"type={kind},src={source},dst={target}{flag}"]
     client = docker_environment(spec)
     for variable, value in {**dict.fromkeys(PROXIES, ""), **dict(spec.env)}.items():
         by_name = client.get(variable) == value  # then it is in no command line
@@ -702,9 +688,7 @@ def cache_dir(backend: Backend) -> Path:
 def _made_cache_dir(backend: Backend, xdg: str, home: str) -> Path:
     places = [f"{xdg}/pysbx"] * bool(xdg)
     places += ["/var/cache/pysbx"] if _drop() else [f"{home}/.cache/pysbx"] * bool(home)
-    places += [
-        f"{temporary}/pysbx-{os.geteuid()}" for temporary in ("/var/tmp", tempfile.gettempdir())
-    ]
+    places += [f"{tmp}/pysbx-{os.geteuid()}" for tmp in ("/var/tmp", tempfile.gettempdir())]
     for place in places:
         path = Path(place, backend)
         with contextlib.suppress(OSError):
@@ -726,16 +710,12 @@ def find_uv(policy: Policy) -> str:
     """
     beside = [os.path.expanduser(f"~/{place}/uv") for place in (".local/bin", ".cargo/bin")]
     beside += [f"{Path(sys.executable).parent}/uv", "/opt/homebrew/bin/uv", "/usr/local/bin/uv"]
-    places = (
-        [policy.uv_path] if policy.uv_path else [os.environ.get("UV"), shutil.which("uv"), *beside]
-    )
-    for place in filter(None, places):
+    places = [os.environ.get("UV"), shutil.which("uv"), *beside]
+    for place in filter(None, [policy.uv_path] if policy.uv_path else places):
         if os.path.isfile(place) and os.access(place, os.X_OK):
             return os.path.realpath(place)
     looked = policy.uv_path or ", ".join(["$UV", "PATH", *beside])
-    raise Unavailable(
-        f"uv was not found (looked at {looked}): 'pip install uv', or give --uv-path"
-    )
+    raise Unavailable(f"uv was not found (not at {looked}): 'pip install uv', or give --uv-path")
 
 
 def uv_environment(cache: object) -> dict[str, str]:
@@ -746,9 +726,7 @@ def uv_environment(cache: object) -> dict[str, str]:
         UV_HTTP_TIMEOUT=30 UV_HTTP_RETRIES=1"""
     env = dict(pair.split("=") for pair in constants.split()) | {"HOME": home, "PATH": path}
     env |= {"UV_CACHE_DIR": f"{cache}/cache", "UV_PYTHON_INSTALL_DIR": f"{cache}/pythons"}
-    settings = re.compile(
-        "|".join([*UV_SETTINGS, *PROXIES, r"UV_INDEX_\w+_(?:USERNAME|PASSWORD)"])
-    )
+    settings = re.compile("|".join(UV_SETTINGS + PROXIES))
     env |= {name: v for name, v in os.environ.items() if v and settings.fullmatch(name)}
     for name in ("INDEX_URL", "EXTRA_INDEX_URL"):  # uv does not read pip's
         if not {f"UV_{name}", "UV_DEFAULT_INDEX", "UV_INDEX"} & env.keys():
@@ -760,19 +738,14 @@ def _ask(
     argv: list[str], env: dict[str, str] | None = None, wait: float = 60, said: bytes = b""
 ) -> tuple[int, str, str]:
     """Run a trusted program (uv, docker, bwrap) in an empty place -> exit code, stdout, stderr."""
-    env = dict(os.environ) if env is None else env
+    pipes: dict[str, Any] = {"input": said, "capture_output": True, "timeout": wait}
     try:
         with tempfile.TemporaryDirectory(prefix="pysbx-") as place:
-            done = subprocess.run(
-                argv, env=env, cwd=place, input=said, capture_output=True, timeout=wait
-            )
+            done = subprocess.run(argv, env=env, cwd=place, **pipes)
     except (OSError, subprocess.TimeoutExpired) as error:
         return 127, "", str(error)
-    return (
-        done.returncode,
-        done.stdout.decode(errors="replace"),
-        done.stderr.decode(errors="replace"),
-    )
+    out, err = (stream.decode(errors="replace") for stream in (done.stdout, done.stderr))
+    return done.returncode, out, err
 
 
 def _start_time(pid: int) -> str:
@@ -859,9 +832,7 @@ def _bwrap() -> tuple[str, str]:
     """Return the path of bwrap and its help, which says what it can."""
     path = shutil.which("bwrap")
     if not path:
-        raise Unavailable(
-            "bwrap was not found: install bubblewrap, or use --sandbox-backend docker"
-        )
+        raise Unavailable("bwrap is missing: install bubblewrap, or use --sandbox-backend docker")
     if os.stat(path).st_mode & stat.S_ISUID:
         raise Unavailable(f"{path} is setuid, which is not safe: install bubblewrap 0.7 or newer")
     if not _reachable(path):  # its own words say more than our "Permission denied" would
