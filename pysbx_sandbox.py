@@ -47,7 +47,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import IO, Any, Literal, cast
 
 __version__ = "1.0.0"
 __all__ = """Policy Metadata Result Report Finding File SandboxError InvalidScript Unavailable run
@@ -850,6 +850,7 @@ def _shell() -> str:
 
 # bwrap's die-with-parent follows the thread that started it: this one lives as long as we do
 _SPAWNER = ThreadPoolExecutor(1, thread_name_prefix="pysbx-spawner")
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Sandbox:
@@ -864,11 +865,11 @@ class Sandbox:
         self.process: subprocess.Popen[bytes] | None = None
         self.group: tuple[Path, ...] = ()  # its control group
         self.init = self.gate = 0  # pids of the init of its namespace, of what waits at the gate
-        self.work = self.tmp = self.proc = self.status = self.exit = -1  # descriptors
-        self.shm, self.kernel = -1, _kernel_memory()
-        self.script, self.waits = -1, ""  # the pipe to an interpreter that waits
-        self.router: subprocess.Popen[bytes] | None = None
-        self.place, self.ended, self.crowded, self.cancel = "", "", False, cancel
+        self.work = self.tmp = self.shm = self.proc = -1  # descriptors of its directories
+        self.script: IO[bytes] | None = None  # the pipe to an interpreter that waits
+        self.waits = self.place = self.ended = ""
+        self.crowded, self.cancel, self.kernel = False, cancel, _kernel_memory()
+        self.held = contextlib.ExitStack()  # what close frees, the last first
         try:
             {"native": self._native, "docker": self._docker, "none": self._none}[self.backend]()
         except BaseException as error:
@@ -882,28 +883,24 @@ class Sandbox:
         """Start the process and wait for its gate."""
 
         def start() -> subprocess.Popen[bytes]:
-            own: dict[str, Any] = {
-                "stdin": -1,
-                "stdout": -1,
-                "stderr": -1,
-                "start_new_session": True,
-            }
             for directory in tasks:  # this thread, for a moment: to move a process costs 10 ms
                 (directory / "tasks").write_text("0")
             try:
-                return subprocess.Popen(argv, **own, **options)
+                return subprocess.Popen(argv, **options)
             finally:
                 for directory in tasks:
                     (directory.parent / "tasks").write_text("0")
 
         tasks = [directory for directory in self.group if (directory / "tasks").exists()]
-
+        options |= {"stdin": -1, "stdout": -1, "stderr": -1, "start_new_session": True}
         try:
             self.process = _SPAWNER.submit(start).result()
         except (OSError, subprocess.SubprocessError) as error:
             raise Unavailable(f"{argv[0]} cannot be started: {error}") from None
         stdin, stdout, stderr = self.process.stdin, self.process.stdout, self.process.stderr
         assert stdin and stdout and stderr
+        for pipe in (stdin, stdout, stderr):
+            self.held.callback(pipe.close)
         self.stdin, self.out, self.err = stdin, stdout.fileno(), stderr.fileno()
         ready = _ready([self.out, self.cancel], START_LIMIT)
         if self.out not in ready or os.read(self.out, 6) != b"ready\n":
@@ -912,16 +909,22 @@ class Sandbox:
                 said = os.read(self.err, 65536).decode(errors="replace").strip()
             raise Unavailable(explain_bwrap(said) if self.backend == "native" else _shorten(said))
 
+    def _directory(self, path: str) -> int:
+        """Open a directory that stays open until the sandbox is closed."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        self.held.callback(os.close, fd)
+        return fd
+
     def _native(self) -> None:
         bwrap, help_text = _bwrap()
         self.group = _make_cgroup(self.spec.policy)
+        self.held.callback(_remove_cgroup, self.group)
         with contextlib.ExitStack() as opened:
 
             def memfd(content: bytes) -> int:
                 fd = os.memfd_create("pysbx")
                 opened.callback(os.close, fd)
-                os.write(fd, content)
-                os.lseek(fd, 0, os.SEEK_SET)
+                os.pwrite(fd, content, 0)  # it is read from its beginning
                 return fd
 
             files = {**etc_files(self.spec.network), **dict(self.spec.files)}
@@ -929,24 +932,24 @@ class Sandbox:
             code = memfd(seccomp_filter(platform.machine(), memory_is_limited=bool(self.group)))
             options = [*bwrap_options(self.spec, data, help_text), "--seccomp", str(code)]
             args = memfd("".join(option + "\0" for option in options).encode())
-            self.status, told = os.pipe()  # open to the end: bwrap writes to it again
+            status, told = os.pipe()
+            self.held.callback(os.close, status)  # open to the end: bwrap writes to it again
             opened.callback(os.close, told)
             words, drop = _dropping(bwrap)
             argv = [*words, "--args", str(args), "--json-status-fd", str(told), "--", _shell()]
             fds, env = [*data.values(), code, args, told], dict(self.spec.env)
             self._start([*argv, *self.spec.program], env=env, cwd="/", pass_fds=fds, **drop)
-        self.init = json.loads(os.read(self.status, 4096).split(b"\n")[0])["child-pid"]
-        gate = Path(f"/proc/{self.init}/task/{self.init}/children").read_text().split()[0]
-        self.gate = int(gate)
-        names, flags = ("work", "tmp", "proc", "dev/shm"), os.O_RDONLY | os.O_DIRECTORY
-        self.work, self.tmp, self.proc, self.shm = (
-            os.open(f"/proc/{self.init}/root/{n}", flags) for n in names
-        )
+        self.init = json.loads(os.read(status, 4096).split(b"\n")[0])["child-pid"]
+        children = Path(f"/proc/{self.init}/task/{self.init}/children").read_text()
+        self.gate = int(children.split()[0])
+        root, places = f"/proc/{self.init}/root", ("work", "tmp", "dev/shm", "proc")
+        fds = [self._directory(f"{root}/{place}") for place in places]
+        self.work, self.tmp, self.shm, self.proc = fds
         with contextlib.suppress(OSError):
-            Path(f"/proc/{gate}/oom_score_adj").write_text("1000")
+            Path(f"/proc/{self.gate}/oom_score_adj").write_text("1000")
         for directory in self.group:
             if not (directory / "tasks").exists():  # version 2; else it was born there
-                (directory / "cgroup.procs").write_text(gate)
+                (directory / "cgroup.procs").write_text(str(self.gate))
         if self.spec.network == "public":
             self._route()
 
@@ -955,40 +958,41 @@ class Sandbox:
         tools = [shutil.which(name) for name in ("slirp4netns", "nsenter", "ip")]
         if not all(tools):
             raise Unavailable(
-                "--network public needs slirp4netns, nsenter and ip: install slirp4netns"
+                "--network public: install slirp4netns; it takes nsenter and ip, too"
             )
         with contextlib.ExitStack() as opened:
             fds = [os.open(f"/proc/{self.init}/ns/net", os.O_RDONLY)]
             fds += [fcntl.ioctl(fds[0], 0xB701), *os.pipe(), *os.pipe()]  # NS_GET_USERNS
-            net, user, ready, told, ended, self.exit = fds
+            net, user, ready, told, ended, stop = fds
+            self.held.callback(os.close, stop)
             for fd in fds[:-1]:
                 opened.callback(os.close, fd)
             argv = f"""{tools[0]} --configure --mtu=65520 --disable-host-loopback --ready-fd={told}
                 --exit-fd={ended} --userns-path=/proc/self/fd/{user} --netns-type=path
                 /proc/self/fd/{net} tap0""".split()
             keep = {"pass_fds": (net, user, told, ended), **_drop()}
-            self.router = subprocess.Popen(argv, stdin=-3, stdout=-3, stderr=-3, **keep)
+            router = subprocess.Popen(argv, stdin=-3, stdout=-3, stderr=-3, **keep)
+            self.held.callback(router.wait)
+            self.held.callback(router.kill)
             own = re.findall(r"inet ([\d.]+)", _ask([str(tools[2]), "-4", "-o", "addr"])[1])
             routes = "".join(f"route add unreachable {r}\n" for r in [*NOT_PUBLIC, *own])
             argv = [str(tools[1]), f"--user=/proc/self/fd/{user}", f"--net=/proc/self/fd/{net}"]
             argv += ["--preserve-credentials", str(tools[2]), "-force", "-batch", "-"]
             if not _ready([ready], START_LIMIT):
-                raise Unavailable(
-                    "--network public: slirp4netns does not come up (can this user open /dev/net/tun?)"
-                )
+                why = "slirp4netns does not come up (can this user open /dev/net/tun?)"
+                raise Unavailable(f"--network public: {why}")
             done = subprocess.run(argv, input=routes.encode(), capture_output=True, **keep)
             seen = subprocess.run([*argv[:4], str(tools[2]), "route"], capture_output=True, **keep)
         if seen.stdout.count(b"unreachable") < len(NOT_PUBLIC):
-            raise Unavailable(
-                f"--network public: routes cannot be closed: {done.stderr.decode()[-200:]}"
-            )
+            said = done.stderr.decode(errors="replace")[-200:]
+            raise Unavailable(f"--network public: routes cannot be closed: {said}")
 
     def _none(self) -> None:
         self.place = tempfile.mkdtemp(prefix="pysbx-run-")
         own = {name: f"{self.place}/{name}" for name in ("work", "tmp", "home")}
         for path in own.values():
             os.mkdir(path, 0o700)
-        self.work = os.open(own["work"], os.O_RDONLY | os.O_DIRECTORY)
+        self.work = self._directory(own["work"])
         env = {**dict(self.spec.env), "HOME": own["home"], "TMPDIR": own["tmp"]}
         self._start([_shell(), *self.spec.program], env=env, cwd=own["work"])
 
@@ -1003,29 +1007,28 @@ class Sandbox:
         """Let the interpreter start ahead of the script, which it waits for in a named pipe."""
         self.stdin.write(f"w{line}\n".encode())
         self.stdin.close()
-        while self.script < 0 and self.fresh(START_LIMIT):
+        flags = os.O_WRONLY | os.O_NONBLOCK
+        while not self.script and self.fresh(START_LIMIT):
             time.sleep(0.005)
             with contextlib.suppress(OSError):  # ENXIO: it has not opened the pipe so far
                 if stat.S_ISFIFO(os.stat("script.py", dir_fd=self.work).st_mode):
-                    self.script = os.open(
-                        "script.py", os.O_WRONLY | os.O_NONBLOCK, dir_fd=self.work
-                    )
+                    self.script = _open_at(self.work, "script.py", flags)
+                    self.held.callback(self.script.close)
         self.waits = line
 
     def release(self, line: str, body: bytes) -> None:
         """Let the gate go: `line` is what it reads first, `body` the script or the stub."""
-        if self.waits:
-            with open(os.open(".script.py", os.O_WRONLY, dir_fd=self.work), "wb") as file:
+        if self.script:
+            with _open_at(self.work, ".script.py", os.O_WRONLY) as file:
                 file.write(body)  # what a traceback shows, and the script itself
             os.rename(".script.py", "script.py", src_dir_fd=self.work, dst_dir_fd=self.work)
-            os.set_blocking(self.script, True)
-            with contextlib.suppress(BrokenPipeError), open(self.script, "wb") as pipe:
-                self.script = -1
-                pipe.write(body)
+            os.set_blocking(self.script.fileno(), True)
+            with contextlib.suppress(BrokenPipeError), self.script:
+                self.script.write(body)
             return
         script = self.spec.program[1] in (GATE, DOCKER_GATE)
         if script and self.work >= 0:
-            with open(os.open("script.py", os.O_WRONLY, dir_fd=self.work), "wb") as file:
+            with _open_at(self.work, "script.py", os.O_WRONLY) as file:
                 file.write(body)
             body = b""
         elif script:
@@ -1038,10 +1041,9 @@ class Sandbox:
 
     def fresh(self, age: float) -> bool:
         """Tell whether it still waits, and not for longer than `age` seconds."""
-        waits = self.process is not None and self.process.poll() is None
-        return (
-            waits and time.monotonic() - self.born < age and (self.script >= 0 or not self.waits)
-        )
+        alive = self.process is not None and self.process.poll() is None
+        reads = self.script is not None or not self.waits
+        return alive and reads and time.monotonic() - self.born < age
 
     def told_end(self, data: bytes, stream: Stream) -> bool:
         """Take the gate's last line off a stream of a container: the script and all else is dead."""
@@ -1065,16 +1067,10 @@ class Sandbox:
         if _kernel_memory() - self.kernel > self.spec.policy.memory * MB:
             return "memory limit"  # shared pages that nobody maps, page tables, buffers
         for pid in filter(str.isdigit, os.listdir(self.proc)):
-            with (
-                contextlib.suppress(OSError),
-                open(os.open(f"{pid}/status", 0, dir_fd=self.proc)) as f,
-            ):
-                text = f.read()
-                used += (
-                    sum(map(int, re.findall(r"(?m)^(?:RssAnon|RssShmem|VmPTE):\s+(\d+)", text)))
-                    << 10
-                )
-                threads += sum(map(int, re.findall(r"(?m)^Threads:\s+(\d+)", text)))
+            with contextlib.suppress(OSError), _open_at(self.proc, f"{pid}/status") as file:
+                text = file.read().decode(errors="replace")  # its name may be any bytes
+                used += _total("RssAnon|RssShmem|VmPTE", text) << 10
+                threads += _total("Threads", text)
         self.crowded |= threads >= self.spec.policy.max_processes
         for state in map(os.fstatvfs, (self.work, self.tmp, self.shm)):
             used += (state.f_blocks - state.f_bfree) * state.f_frsize
@@ -1097,13 +1093,8 @@ class Sandbox:
         p = self.spec.policy
         if self.backend == "none":
             return "none: it ran WITHOUT A SANDBOX, with your rights"
-        how = (
-            "engine"
-            if self.backend == "docker"
-            else "cgroup"
-            if self.group
-            else "rlimits, watched"
-        )
+        how = "cgroup" if self.group else "rlimits, watched"
+        how = "engine" if self.backend == "docker" else how
         limits = f"{p.memory} MB memory, {p.max_processes} processes, {p.disk} MB disk"
         return f"{self.backend}, network {self.spec.network}, {limits} (by {how})"
 
@@ -1141,38 +1132,32 @@ class Sandbox:
                 _ask([self.spec.policy.docker_path, "rm", "-f", self.name], wait=20)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(5 * GRACE)
-            for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-                with contextlib.suppress(OSError, AttributeError):
-                    pipe.close()  # type: ignore[union-attr]
-        for fd in {
-            self.work,
-            self.tmp,
-            self.proc,
-            self.shm,
-            self.status,
-            self.exit,
-            self.script,
-        } - {-1}:
-            os.close(fd)
-        self.work = self.tmp = self.proc = self.shm = self.status = self.exit = self.script = -1
-        if self.router:
-            self.router.kill()
-            self.router.wait()
-            self.router = None
-        _remove_cgroup(self.group)
+        with contextlib.suppress(OSError):  # of one of them; the others are freed all the same
+            self.held.close()
+        self.work = self.tmp = self.shm = self.proc = -1
         for directory, _, _ in os.walk(self.place) if self.place else ():
             with contextlib.suppress(OSError):
                 os.chmod(directory, 0o700)
         shutil.rmtree(self.place, ignore_errors=True)
 
 
+def _open_at(directory: int, name: str, flags: int = _READ) -> IO[bytes]:
+    """Open a file below a directory of a sandbox, never following a link."""
+    fd = os.open(name, flags | os.O_NOFOLLOW, dir_fd=directory)
+    return open(fd, "wb" if flags & os.O_WRONLY else "rb")
+
+
+def _total(fields: str, text: str) -> int:
+    """Return the sum of the numbers after these names of fields, as /proc writes them."""
+    return sum(map(int, re.findall(rf"(?m)^(?:{fields}):\s+(\d+)", text)))
+
+
 def _kernel_memory() -> int:
     """Return the bytes the machine holds in shared pages, page tables, slabs and TCP buffers."""
     with contextlib.suppress(OSError):
-        fields = r"(?m)^(?:Shmem|PageTables|SUnreclaim):\s+(\d+)"
         pages = re.findall(r" mem (\d+)", Path("/proc/net/sockstat").read_text())
-        kilobytes = map(int, re.findall(fields, Path("/proc/meminfo").read_text()))
-        return (sum(kilobytes) << 10) + sum(map(int, pages)) * resource.getpagesize()
+        kilobytes = _total("Shmem|PageTables|SUnreclaim", Path("/proc/meminfo").read_text())
+        return (kilobytes << 10) + sum(map(int, pages)) * resource.getpagesize()
     return 0
 
 
@@ -1224,54 +1209,48 @@ class Captured:
 
 
 def run_capped(
-    sandbox: Sandbox,
-    line: str,
-    body: bytes,
-    seconds: float,
-    keep: int = 51_200,
-    echo: Echo | None = None,
+    box: Sandbox, line: str, body: bytes, limit: float, keep: int = 51200, echo: Echo | None = None
 ) -> Captured:
     """Release a sandbox and read it with bounded memory until it ends, time is up or cancel.
 
     Nothing of it is alive on return, and that comes at most GRACE after the end, whoever still
     holds the pipes. `echo` gets the heads of the streams live.
     """
-    began, process = time.monotonic(), sandbox.process
+    began, process = time.monotonic(), box.process
     assert process
-    sandbox.release(line, body)
+    box.release(line, body)
     seen, end, look = Captured(Stream(keep), Stream(keep)), 0.0, began + TICK
-    reading = {sandbox.out: (0, seen.out), sandbox.err: (1, seen.err)}
+    reading = {box.out: (0, seen.out), box.err: (1, seen.err)}
     exit_fd = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else None
+    if exit_fd is not None:
+        box.held.callback(os.close, exit_fd)
     while reading or not end:
-        until = end + GRACE if end else min(look, began + seconds)
+        until = end + GRACE if end else min(look, began + limit)
         if end and time.monotonic() > until:
             break
-        ready = _ready(
-            [*reading, *(() if end else (sandbox.cancel, exit_fd))], until - time.monotonic()
-        )
+        others = [] if end else [box.cancel, exit_fd]
+        ready = _ready([*reading, *others], until - time.monotonic())
         for fd in ready & reading.keys():
             number, stream = reading[fd]
             data = os.read(fd, 1 << 16)
             first = stream.add(data)
-            if echo and first and sandbox.backend != "docker":
+            if echo and first and box.backend != "docker":
                 echo(number, first)
-            if not data or sandbox.told_end(data, stream):
+            if not data or box.told_end(data, stream):
                 del reading[fd]
-        now, over = time.monotonic(), process.poll() is not None or sandbox.ended and not reading
+        now, over = time.monotonic(), process.poll() is not None or box.ended and not reading
         if not over and not end and now >= look:
-            look, seen.limit = now + TICK, sandbox.watch()
-        if not end and (over or seen.limit or sandbox.cancel in ready or now >= began + seconds):
+            look, seen.limit = now + TICK, box.watch()
+        if not end and (over or seen.limit or box.cancel in ready or now >= began + limit):
             end = now
             if not over and not seen.limit:
-                seen.why = "cancelled" if sandbox.cancel in ready else "timeout"
-            sandbox.kill()
+                seen.why = "cancelled" if box.cancel in ready else "timeout"
+            box.kill()
     seen.seconds = end - began
-    if exit_fd is not None:
-        os.close(exit_fd)
     with contextlib.suppress(subprocess.TimeoutExpired):
-        seen.code = int(sandbox.ended.split()[0]) if sandbox.ended else process.wait(GRACE)
+        seen.code = int(box.ended.split()[0]) if box.ended else process.wait(GRACE)
     seen.code = 128 - seen.code if seen.code < 0 else seen.code
-    seen.limit = seen.limit or sandbox.limit_met()
+    seen.limit = seen.limit or box.limit_met()
     return seen
 
 
@@ -1283,10 +1262,19 @@ def _ready(fds: Iterable[int | None], seconds: float) -> set[int]:
     return {fd for fd, _ in poller.poll(max(0.0, seconds) * 1000 + 0.999)}
 
 
-def _entries(directory: int, place: str = "") -> Iterator[tuple[int, str, os.stat_result]]:
-    """Yield (descriptor of its directory, path, state) of what lies below, links not followed.
+# path, what all links to the file share, size, "file", "directory" or "other", how to read it
+_Entry = tuple[str, object, int, str, Callable[[int], bytes]]
 
-    A directory is yielded only where it is not entered.
+
+def _read_at(directory: int, name: str, size: int) -> bytes:
+    with _open_at(directory, name) as file:
+        return file.read(size)
+
+
+def _entries(directory: int, place: str = "") -> Iterator[_Entry]:
+    """Yield what lies below a directory, links not followed.
+
+    A directory is yielded, as "other", only where it is not entered.
     """
     with os.scandir(directory) as listing:  # read only as far as it is used
         names = sorted(entry.name for entry in itertools.islice(listing, MAX_ENTRIES))
@@ -1294,15 +1282,17 @@ def _entries(directory: int, place: str = "") -> Iterator[tuple[int, str, os.sta
     for name in names:
         with contextlib.suppress(OSError):
             state = os.lstat(name, dir_fd=directory)
-            if stat.S_ISDIR(state.st_mode) and place.count("/") < MAX_DEPTH and _safe(name):
-                below += [(name, state)] if name != "__pycache__" else []
-            else:
-                yield directory, place + name, state
-    for name, state in below:  # after all files of this one: they matter most
+            read = functools.partial(_read_at, directory, name)
+            if not stat.S_ISDIR(state.st_mode) or place.count("/") >= MAX_DEPTH or not _safe(name):
+                kind = "file" if stat.S_ISREG(state.st_mode) else "other"
+                yield place + name, state.st_ino, state.st_size, kind, read
+            elif name != "__pycache__":
+                below.append(name)
+    for name in below:  # after all files of this one: they matter most
         try:
             inner = os.open(name, _READ | os.O_DIRECTORY, dir_fd=directory)
         except OSError:
-            yield directory, place + name, state
+            yield place + name, None, 0, "other", functools.partial(_read_at, directory, name)
             continue
         try:
             yield from _entries(inner, f"{place}{name}/")
@@ -1310,17 +1300,10 @@ def _entries(directory: int, place: str = "") -> Iterator[tuple[int, str, os.sta
             os.close(inner)
 
 
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_Entry = tuple[
-    str, object, int, str, Callable[[int], bytes | None]
-]  # path, identity, size, kind, read
-
-
 def _safe(path: str) -> bool:
-    names = path.split("/")
-    return (
-        path.isprintable() and "\\" not in path and all(0 < len(n.encode()) < 256 for n in names)
-    )
+    if not path.isprintable() or "\\" in path:
+        return False
+    return all(0 < len(name.encode()) < 256 for name in path.split("/"))
 
 
 def _take(entries: Iterable[_Entry], notes: list[str]) -> tuple[File, ...]:
@@ -1341,9 +1324,8 @@ def _take(entries: Iterable[_Entry], notes: list[str]) -> tuple[File, ...]:
                 room -= len(files[identity].data or b"")
                 left -= 1
     if left:
-        notes.append(
-            f"{left} files left out: links, devices, unsafe names, unreadable or too many"
-        )
+        why = "links, devices, unsafe names, unreadable or too many"
+        notes.append(f"{left} files left out: {why}")
     return tuple(files.values())
 
 
@@ -1353,16 +1335,19 @@ def collect_files(work: int, notes: list[str]) -> tuple[File, ...]:
     Nothing is followed or waited for; names, number, depth and sizes are bounded; each inode is
     read once. What is left out is counted in `notes`.
     """
+    return _take(_entries(work), notes)
 
-    def entry(directory: int, path: str, state: os.stat_result) -> _Entry:
-        def read(size: int) -> bytes:
-            with open(os.open(path.rpartition("/")[2], _READ, dir_fd=directory), "rb") as file:
-                return file.read(size)
 
-        kind = "file" if stat.S_ISREG(state.st_mode) else ""
-        return path, state.st_ino, state.st_size, kind, read
+def _docker_entries(archive: tarfile.TarFile) -> Iterator[_Entry]:
+    for info in archive:
+        kind = "file" if info.isreg() else "directory" if info.isdir() else "other"
+        path = info.name.removeprefix("./")
 
-    return _take(itertools.starmap(entry, _entries(work)), notes)
+        def read(size: int, info: tarfile.TarInfo = info) -> bytes:
+            file = archive.extractfile(info)
+            return file.read(size) if file else b""
+
+        yield path, path, info.size, kind, read
 
 
 def _docker_files(sandbox: Sandbox, notes: list[str]) -> tuple[File, ...]:
@@ -1373,17 +1358,7 @@ def _docker_files(sandbox: Sandbox, notes: list[str]) -> tuple[File, ...]:
         timer.start()
         try:
             with tarfile.open(fileobj=tar.stdout, mode="r|") as archive:
-
-                def entry(info: tarfile.TarInfo) -> _Entry:
-                    kind, path = "file" if info.isreg() else "", info.name.removeprefix("./")
-
-                    def read(size: int) -> bytes:
-                        file = archive.extractfile(info)
-                        return file.read(size) if file else b""
-
-                    return path, path, info.size, "directory" if info.isdir() else kind, read
-
-                return _take(map(entry, archive), notes)
+                return _take(_docker_entries(archive), notes)
         except (OSError, tarfile.TarError) as error:
             notes.append(f"the files of the container could not be fetched: {error}")
             return ()
