@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import errno
 import fcntl
 import functools
 import hashlib
@@ -29,7 +28,6 @@ import json
 import os
 import platform
 import re
-import resource
 import secrets
 import select
 import shutil
@@ -409,7 +407,7 @@ def check_requirements(requirements: Iterable[str]) -> tuple[str, ...]:
         if found and holds and (not found["url"] or _WHEEL_URL.fullmatch(found["url"])):
             continue
         hint = "'name', 'name>=1.2' or 'name[extra]'"
-        if found and found["url"] or re.search(r"git\+|://", requirement):
+        if found and found["url"] or re.search(r"git\+|://", requirement[:1000]):
             hint = "'name>=1.2' or 'name @ https://….whl' (no git, http, file or source URLs)"
         raise InvalidScript(f"{_shown(requirement)} cannot be used as a dependency: write {hint}")
     return tuple(requirements)
@@ -497,22 +495,22 @@ def docker_seccomp() -> str:
     """Return the same filter as a profile for docker, in its format."""
     rules: list[dict[str, object]] = []
 
-    def deny(names: list[str], *tests: tuple[int, str, int, int], code: int = errno.EPERM) -> None:
+    def deny(names: list[str], *tests: tuple[int, str, int, int], answer: str = "eperm") -> None:
         args = [dict(zip(keys, test, strict=True)) for test in tests]
+        code = _ANSWERS[answer] & 0xFFFF  # of Linux, where the engine is; macOS has other numbers
         rules.append({"names": names, "action": "SCMP_ACT_ERRNO", "errnoRet": code, "args": args})
 
-    keys = ("index", "op", "value", "valueTwo")
+    keys, sockets = ("index", "op", "value", "valueTwo"), ["socket", "socketpair"]
     equal, other, masked = "SCMP_CMP_EQ", "SCMP_CMP_NE", "SCMP_CMP_MASKED_EQ"
     deny([row.split()[0] for row in _DENIED.split(",")])
-    deny(["clone3"], code=errno.ENOSYS)
+    deny(["clone3"], answer="enosys")
     for flag in (1 << bit for bit in range(32) if 0x7E020000 >> bit & 1):
         deny(["clone"], (0, masked, flag, flag))
     for request in (0x5412, 0x541C):
         deny(["ioctl"], (1, masked, 0xFFFFFFFF, request))
-    sockets, no_family = ["socket", "socketpair"], errno.EAFNOSUPPORT
     for family in set(range(64)) - {1, 2, 10, 16}:
-        deny(sockets, (0, equal, family, 0), code=no_family)
-    deny(sockets, (0, equal, 16, 0), (2, other, 0, 0), code=no_family)
+        deny(sockets, (0, equal, family, 0), answer="family")
+    deny(sockets, (0, equal, 16, 0), (2, other, 0, 0), answer="family")
     return json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": rules})
 
 
@@ -751,7 +749,8 @@ def _ask(
 def _start_time(pid: int) -> str:
     """Return what tells a process from a later one with the same number; "" where it is gone."""
     with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")  # its name may be any bytes
+        return text.rpartition(")")[2].split()[19]
     return "" if sys.platform == "linux" else "?"
 
 
@@ -957,9 +956,7 @@ class Sandbox:
         """Give the sandbox a network of its own that leads to public addresses only."""
         tools = [shutil.which(name) for name in ("slirp4netns", "nsenter", "ip")]
         if not all(tools):
-            raise Unavailable(
-                "--network public: install slirp4netns; it takes nsenter and ip, too"
-            )
+            raise Unavailable("--network public: install slirp4netns (and nsenter and ip)")
         with contextlib.ExitStack() as opened:
             fds = [os.open(f"/proc/{self.init}/ns/net", os.O_RDONLY)]
             fds += [fcntl.ioctl(fds[0], 0xB701), *os.pipe(), *os.pipe()]  # NS_GET_USERNS
@@ -1045,19 +1042,16 @@ class Sandbox:
         reads = self.script is not None or not self.waits
         return alive and reads and time.monotonic() - self.born < age
 
-    def told_end(self, data: bytes, stream: Stream) -> bool:
+    def told_end(self, stream: Stream) -> bool:
         """Take the gate's last line off a stream of a container: the script and all else is dead."""
-        mark = b"\0" + self.word.encode()
-        if self.backend != "docker" or not (mark in data[-200:] or len(data) < 200):
+        if self.backend != "docker":
             return False
-        last = bytes(stream.head + stream.tail)[-200:]  # it may lie across the two
-        if (at := last.rfind(mark)) < 0 or last[-1:] != b"\n":
-            return False
-        told = last[at:].decode(errors="replace").partition(" ")[2]
-        if re.fullmatch(r"\d{1,3}(?: \d{1,9}){4}\n", told):
-            self.ended = told
-            stream.drop(len(last) - at)
-        return bool(self.ended)
+        last = bytes(stream.head[-200:] + stream.tail[-200:])[-200:]  # it may lie across the two
+        told = re.search(rf"\0{self.word} (\d{{1,3}}(?: \d{{1,9}}){{4}}\n)\Z".encode(), last)
+        if told:
+            self.ended = told[1].decode()
+            stream.drop(len(last) - told.start())
+        return bool(told)
 
     def watch(self) -> str:
         """Without a cgroup: say which limit all its processes together are over, or ""."""
@@ -1125,11 +1119,9 @@ class Sandbox:
 
     def close(self) -> None:
         """End it and free what it holds; may be called again."""
+        self.ended = ""  # a container is removed by its name: the gate's word may be forged
         self.kill()
         if self.process:
-            self.process.kill()
-            if self.backend == "docker":  # by name: the gate's word may be forged, or not come
-                _ask([self.spec.policy.docker_path, "rm", "-f", self.name], wait=20)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(5 * GRACE)
         with contextlib.suppress(OSError):  # of one of them; the others are freed all the same
@@ -1157,7 +1149,7 @@ def _kernel_memory() -> int:
     with contextlib.suppress(OSError):
         pages = re.findall(r" mem (\d+)", Path("/proc/net/sockstat").read_text())
         kilobytes = _total("Shmem|PageTables|SUnreclaim", Path("/proc/meminfo").read_text())
-        return (kilobytes << 10) + sum(map(int, pages)) * resource.getpagesize()
+        return (kilobytes << 10) + sum(map(int, pages)) * os.sysconf("SC_PAGE_SIZE")
     return 0
 
 
@@ -1218,6 +1210,7 @@ def run_capped(
     """
     began, process = time.monotonic(), box.process
     assert process
+    keep += 200 if box.backend == "docker" else 0  # room for the gate's last line
     box.release(line, body)
     seen, end, look = Captured(Stream(keep), Stream(keep)), 0.0, began + TICK
     reading = {box.out: (0, seen.out), box.err: (1, seen.err)}
@@ -1236,7 +1229,7 @@ def run_capped(
             first = stream.add(data)
             if echo and first and box.backend != "docker":
                 echo(number, first)
-            if not data or box.told_end(data, stream):
+            if not data or box.told_end(stream):
                 del reading[fd]
         now, over = time.monotonic(), process.poll() is not None or box.ended and not reading
         if not over and not end and now >= look:
@@ -1262,13 +1255,8 @@ def _ready(fds: Iterable[int | None], seconds: float) -> set[int]:
     return {fd for fd, _ in poller.poll(max(0.0, seconds) * 1000 + 0.999)}
 
 
-# path, what all links to the file share, size, "file", "directory" or "other", how to read it
-_Entry = tuple[str, object, int, str, Callable[[int], bytes]]
-
-
-def _read_at(directory: int, name: str, size: int) -> bytes:
-    with _open_at(directory, name) as file:
-        return file.read(size)
+# path, what all links to the file share, size, "file", "directory" or "other", how to open it
+_Entry = tuple[str, object, int, str, Callable[[], IO[bytes] | None]]
 
 
 def _entries(directory: int, place: str = "") -> Iterator[_Entry]:
@@ -1282,17 +1270,17 @@ def _entries(directory: int, place: str = "") -> Iterator[_Entry]:
     for name in names:
         with contextlib.suppress(OSError):
             state = os.lstat(name, dir_fd=directory)
-            read = functools.partial(_read_at, directory, name)
+            opener = functools.partial(_open_at, directory, name)
             if not stat.S_ISDIR(state.st_mode) or place.count("/") >= MAX_DEPTH or not _safe(name):
                 kind = "file" if stat.S_ISREG(state.st_mode) else "other"
-                yield place + name, state.st_ino, state.st_size, kind, read
+                yield place + name, state.st_ino, state.st_size, kind, opener
             elif name != "__pycache__":
                 below.append(name)
     for name in below:  # after all files of this one: they matter most
         try:
             inner = os.open(name, _READ | os.O_DIRECTORY, dir_fd=directory)
         except OSError:
-            yield place + name, None, 0, "other", functools.partial(_read_at, directory, name)
+            yield place + name, None, 0, "other", lambda: None
             continue
         try:
             yield from _entries(inner, f"{place}{name}/")
@@ -1310,7 +1298,7 @@ def _take(entries: Iterable[_Entry], notes: list[str]) -> tuple[File, ...]:
     """Choose and read what is handed on; count the rest in `notes`."""
     files: dict[object, File] = {}
     left, room = 0, MAX_FILES_TOTAL
-    for number, (path, identity, size, kind, read) in enumerate(entries):
+    for number, (path, identity, size, kind, opener) in enumerate(entries):
         if number >= MAX_ENTRIES:
             notes.append(f"more than {MAX_ENTRIES} files were left: the rest was not looked at")
             break
@@ -1319,8 +1307,9 @@ def _take(entries: Iterable[_Entry], notes: list[str]) -> tuple[File, ...]:
         with contextlib.suppress(OSError, tarfile.TarError):
             left += 1
             if kind == "file" and identity not in files and len(files) < MAX_FILES and _safe(path):
-                small = size <= min(room, MAX_FILE)
-                files[identity] = File(path, size, read(size) if small else None)
+                opened = opener() if size <= min(room, MAX_FILE) else None
+                with opened or contextlib.nullcontext() as file:
+                    files[identity] = File(path, size, file.read(size) if file else None)
                 room -= len(files[identity].data or b"")
                 left -= 1
     if left:
@@ -1342,12 +1331,7 @@ def _docker_entries(archive: tarfile.TarFile) -> Iterator[_Entry]:
     for info in archive:
         kind = "file" if info.isreg() else "directory" if info.isdir() else "other"
         path = info.name.removeprefix("./")
-
-        def read(size: int, info: tarfile.TarInfo = info) -> bytes:
-            file = archive.extractfile(info)
-            return file.read(size) if file else b""
-
-        yield path, path, info.size, kind, read
+        yield path, path, info.size, kind, functools.partial(archive.extractfile, info)
 
 
 def _docker_files(sandbox: Sandbox, notes: list[str]) -> tuple[File, ...]:
