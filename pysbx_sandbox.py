@@ -972,15 +972,14 @@ class Sandbox:
             self.held.callback(router.wait)
             self.held.callback(router.kill)
             own = re.findall(r"inet ([\d.]+)", _ask([str(tools[2]), "-4", "-o", "addr"])[1])
-            routes = "".join(f"route add unreachable {r}\n" for r in [*NOT_PUBLIC, *own])
+            routes = "".join(f"route add unreachable {r}\n" for r in [*NOT_PUBLIC, *own]) + "route"
             argv = [str(tools[1]), f"--user=/proc/self/fd/{user}", f"--net=/proc/self/fd/{net}"]
             argv += ["--preserve-credentials", str(tools[2]), "-force", "-batch", "-"]
             if not _ready([ready], START_LIMIT):
                 why = "slirp4netns does not come up (can this user open /dev/net/tun?)"
                 raise Unavailable(f"--network public: {why}")
             done = subprocess.run(argv, input=routes.encode(), capture_output=True, **keep)
-            seen = subprocess.run([*argv[:4], str(tools[2]), "route"], capture_output=True, **keep)
-        if seen.stdout.count(b"unreachable") < len(NOT_PUBLIC):
+        if done.stdout.count(b"unreachable") < len(NOT_PUBLIC):
             said = done.stderr.decode(errors="replace")[-200:]
             raise Unavailable(f"--network public: routes cannot be closed: {said}")
 
@@ -1213,7 +1212,7 @@ def run_capped(
     keep += 200 if box.backend == "docker" else 0  # room for the gate's last line
     box.release(line, body)
     seen, end, look = Captured(Stream(keep), Stream(keep)), 0.0, began + TICK
-    reading = {box.out: (0, seen.out), box.err: (1, seen.err)}
+    reading = {box.out: seen.out, box.err: seen.err}
     exit_fd = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else None
     if exit_fd is not None:
         box.held.callback(os.close, exit_fd)
@@ -1224,12 +1223,11 @@ def run_capped(
         others = [] if end else [box.cancel, exit_fd]
         ready = _ready([*reading, *others], until - time.monotonic())
         for fd in ready & reading.keys():
-            number, stream = reading[fd]
             data = os.read(fd, 1 << 16)
-            first = stream.add(data)
+            first = reading[fd].add(data)
             if echo and first and box.backend != "docker":
-                echo(number, first)
-            if not data or box.told_end(stream):
+                echo(int(fd == box.err), first)
+            if not data or box.told_end(reading[fd]):
                 del reading[fd]
         now, over = time.monotonic(), process.poll() is not None or box.ended and not reading
         if not over and not end and now >= look:
