@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import errno
 import fcntl
 import functools
 import hashlib
@@ -29,7 +28,6 @@ import json
 import os
 import platform
 import re
-import resource
 import secrets
 import select
 import shutil
@@ -47,7 +45,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import IO, Any, Literal, cast
 
 __version__ = "1.0.0"
 __all__ = """Policy Metadata Result Report Finding File SandboxError InvalidScript Unavailable run
@@ -71,20 +69,19 @@ SANDBOX_UID = 59873  # when root starts us; no service uses it (systemd's ranges
 NOBODY = 65534  # in containers: Debian, Alpine and Fedora all have a passwd entry for it
 HOME = "/tmp/home"
 CA_FILE = "/etc/ssl/certs/ca-certificates.crt"  # where a sandbox has its CA bundle
-CA_BUNDLES = (  # Debian, Fedora, openSUSE (two), NixOS, Alpine
-    "/etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/ca-bundle.pem "
-    "/var/lib/ca-certificates/ca-bundle.pem /etc/ssl/certs/ca-bundle.crt /etc/ssl/cert.pem"
-).split()
-PROXIES = [
-    f(f"{p}_proxy") for p in "http https all no ftp".split() for f in (str.upper, str.lower)
-]
+# of Debian, Fedora, openSUSE (two), NixOS, Alpine
+CA_BUNDLES = f"""{CA_FILE} /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/ca-bundle.pem
+    /var/lib/ca-certificates/ca-bundle.pem /etc/ssl/certs/ca-bundle.crt
+    /etc/ssl/cert.pem""".split()
+PROXIES = "http_proxy https_proxy all_proxy no_proxy ftp_proxy".split()
+PROXIES += map(str.upper, list(PROXIES))
 NOT_PUBLIC = """0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12
     192.0.0.0/24 192.168.0.0/16 198.18.0.0/15 224.0.0.0/4 240.0.0.0/4""".split()  # RFC 6890
-UV_SETTINGS = (  # the operator's settings that reach uv, and only uv
-    "UV_DEFAULT_INDEX UV_INDEX UV_INDEX_URL UV_EXTRA_INDEX_URL UV_FIND_LINKS UV_INDEX_STRATEGY "
-    "UV_INSECURE_HOST UV_NATIVE_TLS UV_SYSTEM_CERTS UV_HTTP_TIMEOUT UV_PYTHON_INSTALL_MIRROR "
-    "UV_PYTHON_DOWNLOADS_JSON_URL UV_OFFLINE SSL_CERT_FILE NETRC"
-).split()
+# the operator's settings that reach uv, and only uv
+UV_SETTINGS = r"""UV_DEFAULT_INDEX UV_INDEX UV_INDEX_URL UV_EXTRA_INDEX_URL UV_FIND_LINKS NETRC
+    UV_INDEX_STRATEGY UV_INSECURE_HOST UV_NATIVE_TLS UV_SYSTEM_CERTS UV_HTTP_TIMEOUT UV_OFFLINE
+    UV_PYTHON_INSTALL_MIRROR UV_PYTHON_DOWNLOADS_JSON_URL SSL_CERT_FILE
+    UV_INDEX_\w+_(?:USERNAME|PASSWORD)""".split()
 # Unbuffered: what was printed before a timeout is in the result. The fault handler names the line
 # of a crash. The plot backend is written by PREPARE; without matplotlib nobody reads the variable.
 # A BLAS pool as wide as a big host would meet the process limit.
@@ -190,14 +187,13 @@ class Policy:
 
     def __post_init__(self) -> None:
         numbers = (self.memory, self.disk, self.max_processes, self.install_timeout)
+        tuples = isinstance(self.mounts, tuple) and isinstance(self.pass_env, tuple)
         wrong = {
             "backend": self.backend not in ("native", "docker", "none"),
             "network": self.network not in ("on", "off", "public"),
             "memory, disk, max_processes and install_timeout": min(numbers) <= 0,
             "max_output_bytes": self.max_output_bytes < 2,
-            "mounts and pass_env": not all(
-                isinstance(t, tuple) for t in (self.mounts, self.pass_env)
-            ),
+            "mounts and pass_env": not tuples,
         }
         for field in (name for name, holds in wrong.items() if holds):
             raise ValueError(f"Policy: {field} must be as its declaration says")
@@ -306,14 +302,12 @@ _REQUIREMENT = re.compile(
     rf"(?:\({_SPECIFIERS.pattern}\)|{_SPECIFIERS.pattern}|@ *(?P<url>[^ ;]+(?= |$)|[^ ]+$))? *)"
     r"(?:;(?P<marker>[^;]*))?"
 )
-_WHEEL_URL = re.compile(
-    r"https://[A-Za-z0-9.-]+(?::\d+)?/[\w.~%+/=&!-]*\.whl(?:#[\w.=&-]*)?", re.ASCII
-)
-_OPERAND = (
-    r"""(?:python_version|python_full_version|os_name|sys_platform|platform_release"""
-    r"""|platform_system|platform_version|platform_machine|platform_python_implementation"""
-    r"""|implementation_name|implementation_version|extra|'[^'"$\\]*'|"[^'"$\\]*")"""
-)
+_WHEEL_URL = re.compile(r"(?a)https://[A-Za-z0-9.-]+(?::\d+)?/[\w.~%+/=&!-]*\.whl(?:#[\w.=&-]*)?")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ][\d:.]{5,18}(?:Z|[+-]\d\d:\d\d)?)?")
+_VARIABLES = """python_version python_full_version os_name sys_platform platform_release
+    platform_system platform_version platform_machine platform_python_implementation
+    implementation_name implementation_version extra""".split()
+_OPERAND = rf"""(?:{"|".join(_VARIABLES)}|'[^'"$\\]*'|"[^'"$\\]*")"""
 _MARKER = re.compile(rf" *{_OPERAND} *(?:[<>]=?|===?|!=|~=|\bin\b|\bnot +in\b) *{_OPERAND} *")
 
 
@@ -331,10 +325,8 @@ def read_metadata(script: str) -> Metadata:
         warnings[10:] = [f"and {len(warnings) - 10} more of this kind"]
     if len(blocks) > 1:
         where = ", ".join(str(line) for line, _ in blocks[:5])
-        raise InvalidScript(
-            f"the script has {len(blocks)} metadata blocks of type 'script' (lines {where}), "
-            "PEP 723 allows one: merge them"
-        )
+        many = f"{len(blocks)} metadata blocks of type 'script' (lines {where})"
+        raise InvalidScript(f"the script has {many}, PEP 723 allows one: merge them")
     if not blocks:
         return Metadata(warnings=tuple(warnings))
     line, content = blocks[0]
@@ -360,15 +352,14 @@ def _find_blocks(lines: list[str]) -> tuple[list[tuple[int, list[str]]], list[st
         end = at + 1
         while opening and end < len(lines) and (lines[end] == "#" or lines[end][:2] == "# "):
             end += 1
-        run = lines[at + 1 : end]
-        close = len(run) - 1 - run[::-1].index("# ///") if "# ///" in run else -1
-        if kind == "script" and close < 0:
-            warnings.append(f"the metadata block at line {at + 1} has no closing '# ///': ignored")
-        elif kind == "pyproject":
+        content = [text[2:] for text in lines[at + 1 : end]]
+        if kind == "pyproject":
             warnings.append(f"line {at + 1}: blocks of type 'pyproject' are ignored, use 'script'")
+        elif kind == "script" and "///" in content:
+            close = len(content) - 1 - content[::-1].index("///")
+            blocks.append((at + 1, content[:close]))
         elif kind == "script":
-            content = [text[2:] for text in run[:close]]
-            blocks.append((at + 1, content))
+            warnings.append(f"the metadata block at line {at + 1} has no closing '# ///': ignored")
         at = end  # a run without a closing line holds no other block: this keeps the scan linear
     return blocks, warnings
 
@@ -384,10 +375,8 @@ def _check_metadata(data: dict[str, object], line: int, warnings: list[str]) -> 
     if not isinstance(tool, dict):
         raise InvalidScript(where + "'tool' must be a table")
     if requires and not (_plain(requires) and _SPECIFIERS.fullmatch(_plain(requires))):
-        raise InvalidScript(
-            where
-            + f"'requires-python' is {_shown(requires)}, not a version range such as '>=3.11'"
-        )
+        why = f"'requires-python' is {_shown(requires)}, not a version range such as '>=3.11'"
+        raise InvalidScript(where + why)
     if unknown := [k for k in data if k not in ("dependencies", "requires-python", "tool")]:
         names = ", ".join(map(_shown, unknown[:10]))
         warnings.append(f"unknown keys in the metadata block are ignored: {names}")
@@ -399,9 +388,7 @@ def _check_metadata(data: dict[str, object], line: int, warnings: list[str]) -> 
     newer = str(given) if isinstance(given, str) or hasattr(given, "isoformat") else "?"
     if uv:
         warnings.append("[tool.uv] settings in the script are not obeyed (but exclude-newer is)")
-    if newer and not re.fullmatch(
-        r"\d{4}-\d\d-\d\d(?:[T ][\d:.]{5,18}(?:Z|[+-]\d\d:\d\d)?)?", newer
-    ):
+    if newer and not _DATE.fullmatch(newer):
         raise InvalidScript(where + "'exclude-newer' is not a date")
     checked = check_requirements(requirements)
     return Metadata(checked, requires, tuple(warnings), newer.replace(" ", "T"))
@@ -416,18 +403,13 @@ def check_requirements(requirements: Iterable[str]) -> tuple[str, ...]:
         raise InvalidScript("dependencies must be a list of strings")
     for requirement in requirements:
         found = _REQUIREMENT.fullmatch(_plain(requirement)) if requirement.strip(" ") else None
-        if not found or found["marker"] is not None and not _marker_holds(found["marker"]):
-            hint = "'name', 'name>=1.2' or 'name[extra]'"
-            if re.search(r"git\+|://", requirement):
-                hint = "a plain 'name>=1.2' or 'name @ https://….whl' (no git, http or file URLs)"
-            raise InvalidScript(
-                f"{_shown(requirement)} is not a requirement that can be used here: write {hint}"
-            )
-        if found["url"] and not _WHEEL_URL.fullmatch(found["url"]):
-            raise InvalidScript(
-                f"{_shown(requirement)}: of URLs only plain https:// links to a .whl file are used "
-                "(git, file, http and source URLs are not): name a release instead"
-            )
+        holds = found and (found["marker"] is None or _marker_holds(found["marker"]))
+        if found and holds and (not found["url"] or _WHEEL_URL.fullmatch(found["url"])):
+            continue
+        hint = "'name', 'name>=1.2' or 'name[extra]'"
+        if found and found["url"] or re.search(r"git\+|://", requirement[:1000]):
+            hint = "'name>=1.2' or 'name @ https://….whl' (no git, http, file or source URLs)"
+        raise InvalidScript(f"{_shown(requirement)} cannot be used as a dependency: write {hint}")
     return tuple(requirements)
 
 
@@ -472,16 +454,16 @@ vserver 236 -"""
 # memory that neither an rlimit nor a look at /proc sees
 _UNSEEN = """, vmsplice 278 75, memfd_create 319 279, memfd_secret 447 447, shmget 29 194, msgget 68 186,
 semget 64 190"""
-_NAMESPACES = 0x7E020000  # every CLONE_NEW* flag that clone knows
 # load OFFSET | compare K, where to if so, where to if not: "." is on, "+N" skips N. clone3 hides
 # its flags behind a pointer; without it libc falls back to clone. ioctl's request is compared in
 # 32 bits, as the kernel reads it (TIOCSTI, TIOCLINUX). Socket families: unix, inet, inet6, and
-# netlink with protocol 0, which getaddrinfo needs.
+# netlink with protocol 0, which getaddrinfo needs. 0x7E020000: every CLONE_NEW* that clone knows.
 _FILTER = """ld 4 | jeq {arch} . kill | ld 0 | {x32} {denied} jeq 435 enosys . |
 jeq {clone} . +2 | ld 16 | jset 0x7E020000 eperm allow |
 jeq {ioctl} . +3 | ld 24 | jeq 0x5412 eperm . | jeq 0x541C eperm allow |
 jeq {socket} +1 . | jeq {socketpair} . allow | ld 16 | jeq 1 allow . | jeq 2 allow . |
 jeq 10 allow . | jeq 16 . family | ld 32 | jeq 0 allow family"""
+_OWN = "arch 0xC000003E 0xC00000B7, clone 56 220, ioctl 16 29, socket 41 198, socketpair 53 199"
 _ANSWERS = {"allow": 0x7FFF0000, "eperm": 0x50001, "enosys": 0x50026, "family": 0x50061}
 _ANSWERS["kill"] = 0x80000000
 
@@ -492,18 +474,14 @@ def seccomp_filter(machine: str, *, memory_is_limited: bool) -> bytes:
 
     It denies by list and allows the rest: an allow-list breaks numpy-class programs.
     """
-    if machine not in ("x86_64", "aarch64"):
+    column = {"x86_64": 1, "aarch64": 2}.get(machine, 0)
+    if not column:
         raise Unavailable(f"there is no system call filter for {machine}: use docker")
-    x86 = machine == "x86_64"
     rows = [row.split() for row in (_DENIED + _UNSEEN * (not memory_is_limited)).split(",")]
-    numbers = [row[1 if x86 else 2] for row in rows]
-    denied = "".join(f"jeq {number} eperm . | " for number in numbers if number != "-")
-    names = "clone ioctl socket socketpair".split()
-    calls = dict(zip(names, (56, 16, 41, 53) if x86 else (220, 29, 198, 199), strict=True))
-    arch, x32 = (0xC000003E, "jset 0x40000000 kill . |") if x86 else (0xC00000B7, "")
-    code = [
-        c.split() for c in _FILTER.format(arch=arch, x32=x32, denied=denied, **calls).split("|")
-    ]
+    denied = "".join(f"jeq {row[column]} eperm . | " for row in rows if row[column] != "-")
+    own = {row[0]: row[column] for row in map(str.split, _OWN.split(","))}
+    own["x32"] = "jset 0x40000000 kill . |" if machine == "x86_64" else ""
+    code = [step.split() for step in _FILTER.format(denied=denied, **own).split("|")]
     ends = {name: len(code) + i for i, name in enumerate(_ANSWERS)}
     program = b""
     for at, (op, k, *targets) in enumerate(code):
@@ -517,23 +495,22 @@ def docker_seccomp() -> str:
     """Return the same filter as a profile for docker, in its format."""
     rules: list[dict[str, object]] = []
 
-    def deny(names: list[str], *tests: tuple[int, str, int, int], code: int = errno.EPERM) -> None:
-        args = [
-            {"index": i, "op": f"SCMP_CMP_{op}", "value": a, "valueTwo": b}
-            for i, op, a, b in tests
-        ]
+    def deny(names: list[str], *tests: tuple[int, str, int, int], answer: str = "eperm") -> None:
+        args = [dict(zip(keys, test, strict=True)) for test in tests]
+        code = _ANSWERS[answer] & 0xFFFF  # of Linux, where the engine is; macOS has other numbers
         rules.append({"names": names, "action": "SCMP_ACT_ERRNO", "errnoRet": code, "args": args})
 
+    keys, sockets = ("index", "op", "value", "valueTwo"), ["socket", "socketpair"]
+    equal, other, masked = "SCMP_CMP_EQ", "SCMP_CMP_NE", "SCMP_CMP_MASKED_EQ"
     deny([row.split()[0] for row in _DENIED.split(",")])
-    deny(["clone3"], code=errno.ENOSYS)
-    for flag in (1 << bit for bit in range(32) if _NAMESPACES >> bit & 1):
-        deny(["clone"], (0, "MASKED_EQ", flag, flag))
+    deny(["clone3"], answer="enosys")
+    for flag in (1 << bit for bit in range(32) if 0x7E020000 >> bit & 1):
+        deny(["clone"], (0, masked, flag, flag))
     for request in (0x5412, 0x541C):
-        deny(["ioctl"], (1, "MASKED_EQ", 0xFFFFFFFF, request))
-    sockets, no_family = ["socket", "socketpair"], errno.EAFNOSUPPORT
+        deny(["ioctl"], (1, masked, 0xFFFFFFFF, request))
     for family in set(range(64)) - {1, 2, 10, 16}:
-        deny(sockets, (0, "EQ", family, 0), code=no_family)
-    deny(sockets, (0, "EQ", 16, 0), (2, "NE", 0, 0), code=no_family)
+        deny(sockets, (0, equal, family, 0), answer="family")
+    deny(sockets, (0, equal, 16, 0), (2, other, 0, 0), answer="family")
     return json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": rules})
 
 
@@ -570,11 +547,8 @@ def host_shape(root: Path = Path("/")) -> list[str]:
 
 def etc_files(network: str, root: Path = Path("/")) -> dict[str, bytes]:
     """Return the /etc of a sandbox; resolv.conf is read here, as it is often a link into /run."""
-    files = {
-        "passwd": f"sandbox:x:1000:1000:sandbox:{HOME}:/bin/sh\n",
-        "group": "sandbox:x:1000:\n",
-    }
-    files["hosts"] = "127.0.0.1 localhost sandbox\n::1 localhost\n"
+    files = {"hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n", "group": "sandbox:x:1000:\n"}
+    files["passwd"] = f"sandbox:x:1000:1000:sandbox:{HOME}:/bin/sh\n"
     files["nsswitch.conf"] = "passwd: files\ngroup: files\nhosts: files dns\n"
     if network == "public":
         files["resolv.conf"] = "nameserver 10.0.2.3\n"  # slirp4netns, which asks the host's
@@ -592,12 +566,10 @@ def bwrap_options(spec: Spec, data: dict[str, int], help_text: str) -> list[str]
     matters: tmpfs, then what lies on them, then read-only.
     """
     disk, shm = spec.policy.disk * MB, SHM_MB * MB
-    options = (
-        f"""--unshare-all --unshare-user {"--share-net" if spec.network == "on" else ""}
+    options = f"""--unshare-all --unshare-user {"--share-net" if spec.network == "on" else ""}
         {"--disable-userns" if "--disable-userns" in help_text else ""} --uid 1000 --gid 1000
         --hostname sandbox --cap-drop ALL --new-session --die-with-parent""".split()
-        + host_shape()
-    )
+    options += host_shape()
     options += f"""--proc /proc --dev /dev --perms 1777 --size {shm} --tmpfs /dev/shm
         --perms 1777 --size {disk} --tmpfs /tmp --perms 0700 --dir {HOME}
         --perms 0700 --size {disk} --tmpfs /work""".split()
@@ -627,13 +599,10 @@ def docker_argv(spec: Spec, name: str, seccomp: str) -> list[str]:
         --entrypoint sh""".split()
     options += ["--runtime", policy.docker_runtime] if policy.docker_runtime else []
     for source, target, writable in spec.binds:
-        kind = "volume" if source == VOLUME else "bind"
-        mount = f"type={kind},src={source},dst={target}"
-        if (
-            source == VOLUME and not writable
-        ):  # a script sees environments, not what others fetched
+        kind, flag = "volume" if source == VOLUME else "bind", "" if writable else ",readonly"
+        if kind == "volume" and flag:  # a script sees environments, not what others fetched
             options += ["--tmpfs", f"{target}/cache:ro,size=4k,mode=0700"]
-        options += ["--mount", mount + ("" if writable else ",readonly")]
+        options += ["--mount", f"type={kind},src={source},dst={target}{flag}"]
     client = docker_environment(spec)
     for variable, value in {**dict.fromkeys(PROXIES, ""), **dict(spec.env)}.items():
         by_name = client.get(variable) == value  # then it is in no command line
@@ -717,9 +686,7 @@ def cache_dir(backend: Backend) -> Path:
 def _made_cache_dir(backend: Backend, xdg: str, home: str) -> Path:
     places = [f"{xdg}/pysbx"] * bool(xdg)
     places += ["/var/cache/pysbx"] if _drop() else [f"{home}/.cache/pysbx"] * bool(home)
-    places += [
-        f"{temporary}/pysbx-{os.geteuid()}" for temporary in ("/var/tmp", tempfile.gettempdir())
-    ]
+    places += [f"{tmp}/pysbx-{os.geteuid()}" for tmp in ("/var/tmp", tempfile.gettempdir())]
     for place in places:
         path = Path(place, backend)
         with contextlib.suppress(OSError):
@@ -741,16 +708,12 @@ def find_uv(policy: Policy) -> str:
     """
     beside = [os.path.expanduser(f"~/{place}/uv") for place in (".local/bin", ".cargo/bin")]
     beside += [f"{Path(sys.executable).parent}/uv", "/opt/homebrew/bin/uv", "/usr/local/bin/uv"]
-    places = (
-        [policy.uv_path] if policy.uv_path else [os.environ.get("UV"), shutil.which("uv"), *beside]
-    )
-    for place in filter(None, places):
+    places = [os.environ.get("UV"), shutil.which("uv"), *beside]
+    for place in filter(None, [policy.uv_path] if policy.uv_path else places):
         if os.path.isfile(place) and os.access(place, os.X_OK):
             return os.path.realpath(place)
     looked = policy.uv_path or ", ".join(["$UV", "PATH", *beside])
-    raise Unavailable(
-        f"uv was not found (looked at {looked}): 'pip install uv', or give --uv-path"
-    )
+    raise Unavailable(f"uv was not found (not at {looked}): 'pip install uv', or give --uv-path")
 
 
 def uv_environment(cache: object) -> dict[str, str]:
@@ -761,9 +724,7 @@ def uv_environment(cache: object) -> dict[str, str]:
         UV_HTTP_TIMEOUT=30 UV_HTTP_RETRIES=1"""
     env = dict(pair.split("=") for pair in constants.split()) | {"HOME": home, "PATH": path}
     env |= {"UV_CACHE_DIR": f"{cache}/cache", "UV_PYTHON_INSTALL_DIR": f"{cache}/pythons"}
-    settings = re.compile(
-        "|".join([*UV_SETTINGS, *PROXIES, r"UV_INDEX_\w+_(?:USERNAME|PASSWORD)"])
-    )
+    settings = re.compile("|".join(UV_SETTINGS + PROXIES))
     env |= {name: v for name, v in os.environ.items() if v and settings.fullmatch(name)}
     for name in ("INDEX_URL", "EXTRA_INDEX_URL"):  # uv does not read pip's
         if not {f"UV_{name}", "UV_DEFAULT_INDEX", "UV_INDEX"} & env.keys():
@@ -775,25 +736,21 @@ def _ask(
     argv: list[str], env: dict[str, str] | None = None, wait: float = 60, said: bytes = b""
 ) -> tuple[int, str, str]:
     """Run a trusted program (uv, docker, bwrap) in an empty place -> exit code, stdout, stderr."""
-    env = dict(os.environ) if env is None else env
+    pipes: dict[str, Any] = {"input": said, "capture_output": True, "timeout": wait}
     try:
         with tempfile.TemporaryDirectory(prefix="pysbx-") as place:
-            done = subprocess.run(
-                argv, env=env, cwd=place, input=said, capture_output=True, timeout=wait
-            )
+            done = subprocess.run(argv, env=env, cwd=place, **pipes)
     except (OSError, subprocess.TimeoutExpired) as error:
         return 127, "", str(error)
-    return (
-        done.returncode,
-        done.stdout.decode(errors="replace"),
-        done.stderr.decode(errors="replace"),
-    )
+    out, err = (stream.decode(errors="replace") for stream in (done.stdout, done.stderr))
+    return done.returncode, out, err
 
 
 def _start_time(pid: int) -> str:
     """Return what tells a process from a later one with the same number; "" where it is gone."""
     with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")  # its name may be any bytes
+        return text.rpartition(")")[2].split()[19]
     return "" if sys.platform == "linux" else "?"
 
 
@@ -877,9 +834,7 @@ def _bwrap() -> tuple[str, str]:
     """Return the path of bwrap and its help, which says what it can."""
     path = shutil.which("bwrap")
     if not path:
-        raise Unavailable(
-            "bwrap was not found: install bubblewrap, or use --sandbox-backend docker"
-        )
+        raise Unavailable("bwrap is missing: install bubblewrap, or use --sandbox-backend docker")
     if os.stat(path).st_mode & stat.S_ISUID:
         raise Unavailable(f"{path} is setuid, which is not safe: install bubblewrap 0.7 or newer")
     if not _reachable(path):  # its own words say more than our "Permission denied" would
@@ -897,6 +852,7 @@ def _shell() -> str:
 
 # bwrap's die-with-parent follows the thread that started it: this one lives as long as we do
 _SPAWNER = ThreadPoolExecutor(1, thread_name_prefix="pysbx-spawner")
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Sandbox:
@@ -911,11 +867,11 @@ class Sandbox:
         self.process: subprocess.Popen[bytes] | None = None
         self.group: tuple[Path, ...] = ()  # its control group
         self.init = self.gate = 0  # pids of the init of its namespace, of what waits at the gate
-        self.work = self.tmp = self.proc = self.status = self.exit = -1  # descriptors
-        self.shm, self.kernel = -1, _kernel_memory()
-        self.script, self.waits = -1, ""  # the pipe to an interpreter that waits
-        self.router: subprocess.Popen[bytes] | None = None
-        self.place, self.ended, self.crowded, self.cancel = "", "", False, cancel
+        self.work = self.tmp = self.shm = self.proc = -1  # descriptors of its directories
+        self.script: IO[bytes] | None = None  # the pipe to an interpreter that waits
+        self.waits = self.place = self.ended = ""
+        self.crowded, self.cancel, self.kernel = False, cancel, _kernel_memory()
+        self.held = contextlib.ExitStack()  # what close frees, the last first
         try:
             {"native": self._native, "docker": self._docker, "none": self._none}[self.backend]()
         except BaseException as error:
@@ -929,28 +885,24 @@ class Sandbox:
         """Start the process and wait for its gate."""
 
         def start() -> subprocess.Popen[bytes]:
-            own: dict[str, Any] = {
-                "stdin": -1,
-                "stdout": -1,
-                "stderr": -1,
-                "start_new_session": True,
-            }
             for directory in tasks:  # this thread, for a moment: to move a process costs 10 ms
                 (directory / "tasks").write_text("0")
             try:
-                return subprocess.Popen(argv, **own, **options)
+                return subprocess.Popen(argv, **options)
             finally:
                 for directory in tasks:
                     (directory.parent / "tasks").write_text("0")
 
         tasks = [directory for directory in self.group if (directory / "tasks").exists()]
-
+        options |= {"stdin": -1, "stdout": -1, "stderr": -1, "start_new_session": True}
         try:
             self.process = _SPAWNER.submit(start).result()
         except (OSError, subprocess.SubprocessError) as error:
             raise Unavailable(f"{argv[0]} cannot be started: {error}") from None
         stdin, stdout, stderr = self.process.stdin, self.process.stdout, self.process.stderr
         assert stdin and stdout and stderr
+        for pipe in (stdin, stdout, stderr):
+            self.held.callback(pipe.close)
         self.stdin, self.out, self.err = stdin, stdout.fileno(), stderr.fileno()
         ready = _ready([self.out, self.cancel], START_LIMIT)
         if self.out not in ready or os.read(self.out, 6) != b"ready\n":
@@ -959,16 +911,22 @@ class Sandbox:
                 said = os.read(self.err, 65536).decode(errors="replace").strip()
             raise Unavailable(explain_bwrap(said) if self.backend == "native" else _shorten(said))
 
+    def _directory(self, path: str) -> int:
+        """Open a directory that stays open until the sandbox is closed."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        self.held.callback(os.close, fd)
+        return fd
+
     def _native(self) -> None:
         bwrap, help_text = _bwrap()
         self.group = _make_cgroup(self.spec.policy)
+        self.held.callback(_remove_cgroup, self.group)
         with contextlib.ExitStack() as opened:
 
             def memfd(content: bytes) -> int:
                 fd = os.memfd_create("pysbx")
                 opened.callback(os.close, fd)
-                os.write(fd, content)
-                os.lseek(fd, 0, os.SEEK_SET)
+                os.pwrite(fd, content, 0)  # it is read from its beginning
                 return fd
 
             files = {**etc_files(self.spec.network), **dict(self.spec.files)}
@@ -976,24 +934,24 @@ class Sandbox:
             code = memfd(seccomp_filter(platform.machine(), memory_is_limited=bool(self.group)))
             options = [*bwrap_options(self.spec, data, help_text), "--seccomp", str(code)]
             args = memfd("".join(option + "\0" for option in options).encode())
-            self.status, told = os.pipe()  # open to the end: bwrap writes to it again
+            status, told = os.pipe()
+            self.held.callback(os.close, status)  # open to the end: bwrap writes to it again
             opened.callback(os.close, told)
             words, drop = _dropping(bwrap)
             argv = [*words, "--args", str(args), "--json-status-fd", str(told), "--", _shell()]
             fds, env = [*data.values(), code, args, told], dict(self.spec.env)
             self._start([*argv, *self.spec.program], env=env, cwd="/", pass_fds=fds, **drop)
-        self.init = json.loads(os.read(self.status, 4096).split(b"\n")[0])["child-pid"]
-        gate = Path(f"/proc/{self.init}/task/{self.init}/children").read_text().split()[0]
-        self.gate = int(gate)
-        names, flags = ("work", "tmp", "proc", "dev/shm"), os.O_RDONLY | os.O_DIRECTORY
-        self.work, self.tmp, self.proc, self.shm = (
-            os.open(f"/proc/{self.init}/root/{n}", flags) for n in names
-        )
+        self.init = json.loads(os.read(status, 4096).split(b"\n")[0])["child-pid"]
+        children = Path(f"/proc/{self.init}/task/{self.init}/children").read_text()
+        self.gate = int(children.split()[0])
+        root, places = f"/proc/{self.init}/root", ("work", "tmp", "dev/shm", "proc")
+        fds = [self._directory(f"{root}/{place}") for place in places]
+        self.work, self.tmp, self.shm, self.proc = fds
         with contextlib.suppress(OSError):
-            Path(f"/proc/{gate}/oom_score_adj").write_text("1000")
+            Path(f"/proc/{self.gate}/oom_score_adj").write_text("1000")
         for directory in self.group:
             if not (directory / "tasks").exists():  # version 2; else it was born there
-                (directory / "cgroup.procs").write_text(gate)
+                (directory / "cgroup.procs").write_text(str(self.gate))
         if self.spec.network == "public":
             self._route()
 
@@ -1001,41 +959,39 @@ class Sandbox:
         """Give the sandbox a network of its own that leads to public addresses only."""
         tools = [shutil.which(name) for name in ("slirp4netns", "nsenter", "ip")]
         if not all(tools):
-            raise Unavailable(
-                "--network public needs slirp4netns, nsenter and ip: install slirp4netns"
-            )
+            raise Unavailable("--network public: install slirp4netns (and nsenter and ip)")
         with contextlib.ExitStack() as opened:
             fds = [os.open(f"/proc/{self.init}/ns/net", os.O_RDONLY)]
             fds += [fcntl.ioctl(fds[0], 0xB701), *os.pipe(), *os.pipe()]  # NS_GET_USERNS
-            net, user, ready, told, ended, self.exit = fds
+            net, user, ready, told, ended, stop = fds
+            self.held.callback(os.close, stop)
             for fd in fds[:-1]:
                 opened.callback(os.close, fd)
             argv = f"""{tools[0]} --configure --mtu=65520 --disable-host-loopback --ready-fd={told}
                 --exit-fd={ended} --userns-path=/proc/self/fd/{user} --netns-type=path
                 /proc/self/fd/{net} tap0""".split()
             keep = {"pass_fds": (net, user, told, ended), **_drop()}
-            self.router = subprocess.Popen(argv, stdin=-3, stdout=-3, stderr=-3, **keep)
+            router = subprocess.Popen(argv, stdin=-3, stdout=-3, stderr=-3, **keep)
+            self.held.callback(router.wait)
+            self.held.callback(router.kill)
             own = re.findall(r"inet ([\d.]+)", _ask([str(tools[2]), "-4", "-o", "addr"])[1])
-            routes = "".join(f"route add unreachable {r}\n" for r in [*NOT_PUBLIC, *own])
+            routes = "".join(f"route add unreachable {r}\n" for r in [*NOT_PUBLIC, *own]) + "route"
             argv = [str(tools[1]), f"--user=/proc/self/fd/{user}", f"--net=/proc/self/fd/{net}"]
             argv += ["--preserve-credentials", str(tools[2]), "-force", "-batch", "-"]
             if not _ready([ready], START_LIMIT):
-                raise Unavailable(
-                    "--network public: slirp4netns does not come up (can this user open /dev/net/tun?)"
-                )
+                why = "slirp4netns does not come up (can this user open /dev/net/tun?)"
+                raise Unavailable(f"--network public: {why}")
             done = subprocess.run(argv, input=routes.encode(), capture_output=True, **keep)
-            seen = subprocess.run([*argv[:4], str(tools[2]), "route"], capture_output=True, **keep)
-        if seen.stdout.count(b"unreachable") < len(NOT_PUBLIC):
-            raise Unavailable(
-                f"--network public: routes cannot be closed: {done.stderr.decode()[-200:]}"
-            )
+        if done.stdout.count(b"unreachable") < len(NOT_PUBLIC):
+            said = done.stderr.decode(errors="replace")[-200:]
+            raise Unavailable(f"--network public: routes cannot be closed: {said}")
 
     def _none(self) -> None:
         self.place = tempfile.mkdtemp(prefix="pysbx-run-")
         own = {name: f"{self.place}/{name}" for name in ("work", "tmp", "home")}
         for path in own.values():
             os.mkdir(path, 0o700)
-        self.work = os.open(own["work"], os.O_RDONLY | os.O_DIRECTORY)
+        self.work = self._directory(own["work"])
         env = {**dict(self.spec.env), "HOME": own["home"], "TMPDIR": own["tmp"]}
         self._start([_shell(), *self.spec.program], env=env, cwd=own["work"])
 
@@ -1050,29 +1006,28 @@ class Sandbox:
         """Let the interpreter start ahead of the script, which it waits for in a named pipe."""
         self.stdin.write(f"w{line}\n".encode())
         self.stdin.close()
-        while self.script < 0 and self.fresh(START_LIMIT):
+        flags = os.O_WRONLY | os.O_NONBLOCK
+        while not self.script and self.fresh(START_LIMIT):
             time.sleep(0.005)
             with contextlib.suppress(OSError):  # ENXIO: it has not opened the pipe so far
                 if stat.S_ISFIFO(os.stat("script.py", dir_fd=self.work).st_mode):
-                    self.script = os.open(
-                        "script.py", os.O_WRONLY | os.O_NONBLOCK, dir_fd=self.work
-                    )
+                    self.script = _open_at(self.work, "script.py", flags)
+                    self.held.callback(self.script.close)
         self.waits = line
 
     def release(self, line: str, body: bytes) -> None:
         """Let the gate go: `line` is what it reads first, `body` the script or the stub."""
-        if self.waits:
-            with open(os.open(".script.py", os.O_WRONLY, dir_fd=self.work), "wb") as file:
+        if self.script:
+            with _open_at(self.work, ".script.py", os.O_WRONLY) as file:
                 file.write(body)  # what a traceback shows, and the script itself
             os.rename(".script.py", "script.py", src_dir_fd=self.work, dst_dir_fd=self.work)
-            os.set_blocking(self.script, True)
-            with contextlib.suppress(BrokenPipeError), open(self.script, "wb") as pipe:
-                self.script = -1
-                pipe.write(body)
+            os.set_blocking(self.script.fileno(), True)
+            with contextlib.suppress(BrokenPipeError), self.script:
+                self.script.write(body)
             return
         script = self.spec.program[1] in (GATE, DOCKER_GATE)
         if script and self.work >= 0:
-            with open(os.open("script.py", os.O_WRONLY, dir_fd=self.work), "wb") as file:
+            with _open_at(self.work, "script.py", os.O_WRONLY) as file:
                 file.write(body)
             body = b""
         elif script:
@@ -1085,24 +1040,20 @@ class Sandbox:
 
     def fresh(self, age: float) -> bool:
         """Tell whether it still waits, and not for longer than `age` seconds."""
-        waits = self.process is not None and self.process.poll() is None
-        return (
-            waits and time.monotonic() - self.born < age and (self.script >= 0 or not self.waits)
-        )
+        alive = self.process is not None and self.process.poll() is None
+        reads = self.script is not None or not self.waits
+        return alive and reads and time.monotonic() - self.born < age
 
-    def told_end(self, data: bytes, stream: Stream) -> bool:
+    def told_end(self, stream: Stream) -> bool:
         """Take the gate's last line off a stream of a container: the script and all else is dead."""
-        mark = b"\0" + self.word.encode()
-        if self.backend != "docker" or not (mark in data[-200:] or len(data) < 200):
+        if self.backend != "docker":
             return False
-        last = bytes(stream.head + stream.tail)[-200:]  # it may lie across the two
-        if (at := last.rfind(mark)) < 0 or last[-1:] != b"\n":
-            return False
-        told = last[at:].decode(errors="replace").partition(" ")[2]
-        if re.fullmatch(r"\d{1,3}(?: \d{1,9}){4}\n", told):
-            self.ended = told
-            stream.drop(len(last) - at)
-        return bool(self.ended)
+        last = bytes(stream.head[-200:] + stream.tail[-200:])[-200:]  # it may lie across the two
+        told = re.search(rf"\0{self.word} (\d{{1,3}}(?: \d{{1,9}}){{4}}\n)\Z".encode(), last)
+        if told:
+            self.ended = told[1].decode()
+            stream.drop(len(last) - told.start())
+        return bool(told)
 
     def watch(self) -> str:
         """Without a cgroup: say which limit all its processes together are over, or ""."""
@@ -1112,16 +1063,10 @@ class Sandbox:
         if _kernel_memory() - self.kernel > self.spec.policy.memory * MB:
             return "memory limit"  # shared pages that nobody maps, page tables, buffers
         for pid in filter(str.isdigit, os.listdir(self.proc)):
-            with (
-                contextlib.suppress(OSError),
-                open(os.open(f"{pid}/status", 0, dir_fd=self.proc)) as f,
-            ):
-                text = f.read()
-                used += (
-                    sum(map(int, re.findall(r"(?m)^(?:RssAnon|RssShmem|VmPTE):\s+(\d+)", text)))
-                    << 10
-                )
-                threads += sum(map(int, re.findall(r"(?m)^Threads:\s+(\d+)", text)))
+            with contextlib.suppress(OSError), _open_at(self.proc, f"{pid}/status") as file:
+                text = file.read().decode(errors="replace")  # its name may be any bytes
+                used += _total("RssAnon|RssShmem|VmPTE", text) << 10
+                threads += _total("Threads", text)
         self.crowded |= threads >= self.spec.policy.max_processes
         for state in map(os.fstatvfs, (self.work, self.tmp, self.shm)):
             used += (state.f_blocks - state.f_bfree) * state.f_frsize
@@ -1144,13 +1089,8 @@ class Sandbox:
         p = self.spec.policy
         if self.backend == "none":
             return "none: it ran WITHOUT A SANDBOX, with your rights"
-        how = (
-            "engine"
-            if self.backend == "docker"
-            else "cgroup"
-            if self.group
-            else "rlimits, watched"
-        )
+        how = "cgroup" if self.group else "rlimits, watched"
+        how = "engine" if self.backend == "docker" else how
         limits = f"{p.memory} MB memory, {p.max_processes} processes, {p.disk} MB disk"
         return f"{self.backend}, network {self.spec.network}, {limits} (by {how})"
 
@@ -1181,45 +1121,37 @@ class Sandbox:
 
     def close(self) -> None:
         """End it and free what it holds; may be called again."""
+        self.ended = ""  # a container is removed by its name: the gate's word may be forged
         self.kill()
         if self.process:
-            self.process.kill()
-            if self.backend == "docker":  # by name: the gate's word may be forged, or not come
-                _ask([self.spec.policy.docker_path, "rm", "-f", self.name], wait=20)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(5 * GRACE)
-            for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-                with contextlib.suppress(OSError, AttributeError):
-                    pipe.close()  # type: ignore[union-attr]
-        for fd in {
-            self.work,
-            self.tmp,
-            self.proc,
-            self.shm,
-            self.status,
-            self.exit,
-            self.script,
-        } - {-1}:
-            os.close(fd)
-        self.work = self.tmp = self.proc = self.shm = self.status = self.exit = self.script = -1
-        if self.router:
-            self.router.kill()
-            self.router.wait()
-            self.router = None
-        _remove_cgroup(self.group)
+        with contextlib.suppress(OSError):  # of one of them; the others are freed all the same
+            self.held.close()
+        self.work = self.tmp = self.shm = self.proc = -1
         for directory, _, _ in os.walk(self.place) if self.place else ():
             with contextlib.suppress(OSError):
                 os.chmod(directory, 0o700)
         shutil.rmtree(self.place, ignore_errors=True)
 
 
+def _open_at(directory: int, name: str, flags: int = _READ) -> IO[bytes]:
+    """Open a file below a directory of a sandbox, never following a link."""
+    fd = os.open(name, flags | os.O_NOFOLLOW, dir_fd=directory)
+    return open(fd, "wb" if flags & os.O_WRONLY else "rb")
+
+
+def _total(fields: str, text: str) -> int:
+    """Return the sum of the numbers after these names of fields, as /proc writes them."""
+    return sum(map(int, re.findall(rf"(?m)^(?:{fields}):\s+(\d+)", text)))
+
+
 def _kernel_memory() -> int:
     """Return the bytes the machine holds in shared pages, page tables, slabs and TCP buffers."""
     with contextlib.suppress(OSError):
-        fields = r"(?m)^(?:Shmem|PageTables|SUnreclaim):\s+(\d+)"
         pages = re.findall(r" mem (\d+)", Path("/proc/net/sockstat").read_text())
-        kilobytes = map(int, re.findall(fields, Path("/proc/meminfo").read_text()))
-        return (sum(kilobytes) << 10) + sum(map(int, pages)) * resource.getpagesize()
+        kilobytes = _total("Shmem|PageTables|SUnreclaim", Path("/proc/meminfo").read_text())
+        return (kilobytes << 10) + sum(map(int, pages)) * os.sysconf("SC_PAGE_SIZE")
     return 0
 
 
@@ -1271,54 +1203,48 @@ class Captured:
 
 
 def run_capped(
-    sandbox: Sandbox,
-    line: str,
-    body: bytes,
-    seconds: float,
-    keep: int = 51_200,
-    echo: Echo | None = None,
+    box: Sandbox, line: str, body: bytes, limit: float, keep: int = 51200, echo: Echo | None = None
 ) -> Captured:
     """Release a sandbox and read it with bounded memory until it ends, time is up or cancel.
 
     Nothing of it is alive on return, and that comes at most GRACE after the end, whoever still
     holds the pipes. `echo` gets the heads of the streams live.
     """
-    began, process = time.monotonic(), sandbox.process
+    began, process = time.monotonic(), box.process
     assert process
-    sandbox.release(line, body)
+    keep += 200 if box.backend == "docker" else 0  # room for the gate's last line
+    box.release(line, body)
     seen, end, look = Captured(Stream(keep), Stream(keep)), 0.0, began + TICK
-    reading = {sandbox.out: (0, seen.out), sandbox.err: (1, seen.err)}
+    reading = {box.out: seen.out, box.err: seen.err}
     exit_fd = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else None
+    if exit_fd is not None:
+        box.held.callback(os.close, exit_fd)
     while reading or not end:
-        until = end + GRACE if end else min(look, began + seconds)
+        until = end + GRACE if end else min(look, began + limit)
         if end and time.monotonic() > until:
             break
-        ready = _ready(
-            [*reading, *(() if end else (sandbox.cancel, exit_fd))], until - time.monotonic()
-        )
+        others = [] if end else [box.cancel, exit_fd]
+        ready = _ready([*reading, *others], until - time.monotonic())
         for fd in ready & reading.keys():
-            number, stream = reading[fd]
             data = os.read(fd, 1 << 16)
-            first = stream.add(data)
-            if echo and first and sandbox.backend != "docker":
-                echo(number, first)
-            if not data or sandbox.told_end(data, stream):
+            first = reading[fd].add(data)
+            if echo and first and box.backend != "docker":
+                echo(int(fd == box.err), first)
+            if not data or box.told_end(reading[fd]):
                 del reading[fd]
-        now, over = time.monotonic(), process.poll() is not None or sandbox.ended and not reading
+        now, over = time.monotonic(), process.poll() is not None or box.ended and not reading
         if not over and not end and now >= look:
-            look, seen.limit = now + TICK, sandbox.watch()
-        if not end and (over or seen.limit or sandbox.cancel in ready or now >= began + seconds):
+            look, seen.limit = now + TICK, box.watch()
+        if not end and (over or seen.limit or box.cancel in ready or now >= began + limit):
             end = now
             if not over and not seen.limit:
-                seen.why = "cancelled" if sandbox.cancel in ready else "timeout"
-            sandbox.kill()
+                seen.why = "cancelled" if box.cancel in ready else "timeout"
+            box.kill()
     seen.seconds = end - began
-    if exit_fd is not None:
-        os.close(exit_fd)
     with contextlib.suppress(subprocess.TimeoutExpired):
-        seen.code = int(sandbox.ended.split()[0]) if sandbox.ended else process.wait(GRACE)
+        seen.code = int(box.ended.split()[0]) if box.ended else process.wait(GRACE)
     seen.code = 128 - seen.code if seen.code < 0 else seen.code
-    seen.limit = seen.limit or sandbox.limit_met()
+    seen.limit = seen.limit or box.limit_met()
     return seen
 
 
@@ -1330,10 +1256,14 @@ def _ready(fds: Iterable[int | None], seconds: float) -> set[int]:
     return {fd for fd, _ in poller.poll(max(0.0, seconds) * 1000 + 0.999)}
 
 
-def _entries(directory: int, place: str = "") -> Iterator[tuple[int, str, os.stat_result]]:
-    """Yield (descriptor of its directory, path, state) of what lies below, links not followed.
+# path, what all links to the file share, size, "file", "directory" or "other", how to open it
+_Entry = tuple[str, object, int, str, Callable[[], IO[bytes] | None]]
 
-    A directory is yielded only where it is not entered.
+
+def _entries(directory: int, place: str = "") -> Iterator[_Entry]:
+    """Yield what lies below a directory, links not followed.
+
+    A directory is yielded, as "other", only where it is not entered.
     """
     with os.scandir(directory) as listing:  # read only as far as it is used
         names = sorted(entry.name for entry in itertools.islice(listing, MAX_ENTRIES))
@@ -1341,15 +1271,17 @@ def _entries(directory: int, place: str = "") -> Iterator[tuple[int, str, os.sta
     for name in names:
         with contextlib.suppress(OSError):
             state = os.lstat(name, dir_fd=directory)
-            if stat.S_ISDIR(state.st_mode) and place.count("/") < MAX_DEPTH and _safe(name):
-                below += [(name, state)] if name != "__pycache__" else []
-            else:
-                yield directory, place + name, state
-    for name, state in below:  # after all files of this one: they matter most
+            opener = functools.partial(_open_at, directory, name)
+            if not stat.S_ISDIR(state.st_mode) or place.count("/") >= MAX_DEPTH or not _safe(name):
+                kind = "file" if stat.S_ISREG(state.st_mode) else "other"
+                yield place + name, state.st_ino, state.st_size, kind, opener
+            elif name != "__pycache__":
+                below.append(name)
+    for name in below:  # after all files of this one: they matter most
         try:
             inner = os.open(name, _READ | os.O_DIRECTORY, dir_fd=directory)
         except OSError:
-            yield directory, place + name, state
+            yield place + name, None, 0, "other", lambda: None
             continue
         try:
             yield from _entries(inner, f"{place}{name}/")
@@ -1357,24 +1289,17 @@ def _entries(directory: int, place: str = "") -> Iterator[tuple[int, str, os.sta
             os.close(inner)
 
 
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_Entry = tuple[
-    str, object, int, str, Callable[[int], bytes | None]
-]  # path, identity, size, kind, read
-
-
 def _safe(path: str) -> bool:
-    names = path.split("/")
-    return (
-        path.isprintable() and "\\" not in path and all(0 < len(n.encode()) < 256 for n in names)
-    )
+    if not path.isprintable() or "\\" in path:
+        return False
+    return all(0 < len(name.encode()) < 256 for name in path.split("/"))
 
 
 def _take(entries: Iterable[_Entry], notes: list[str]) -> tuple[File, ...]:
     """Choose and read what is handed on; count the rest in `notes`."""
     files: dict[object, File] = {}
     left, room = 0, MAX_FILES_TOTAL
-    for number, (path, identity, size, kind, read) in enumerate(entries):
+    for number, (path, identity, size, kind, opener) in enumerate(entries):
         if number >= MAX_ENTRIES:
             notes.append(f"more than {MAX_ENTRIES} files were left: the rest was not looked at")
             break
@@ -1383,14 +1308,14 @@ def _take(entries: Iterable[_Entry], notes: list[str]) -> tuple[File, ...]:
         with contextlib.suppress(OSError, tarfile.TarError):
             left += 1
             if kind == "file" and identity not in files and len(files) < MAX_FILES and _safe(path):
-                small = size <= min(room, MAX_FILE)
-                files[identity] = File(path, size, read(size) if small else None)
+                opened = opener() if size <= min(room, MAX_FILE) else None
+                with opened or contextlib.nullcontext() as file:
+                    files[identity] = File(path, size, file.read(size) if file else None)
                 room -= len(files[identity].data or b"")
                 left -= 1
     if left:
-        notes.append(
-            f"{left} files left out: links, devices, unsafe names, unreadable or too many"
-        )
+        why = "links, devices, unsafe names, unreadable or too many"
+        notes.append(f"{left} files left out: {why}")
     return tuple(files.values())
 
 
@@ -1400,16 +1325,14 @@ def collect_files(work: int, notes: list[str]) -> tuple[File, ...]:
     Nothing is followed or waited for; names, number, depth and sizes are bounded; each inode is
     read once. What is left out is counted in `notes`.
     """
+    return _take(_entries(work), notes)
 
-    def entry(directory: int, path: str, state: os.stat_result) -> _Entry:
-        def read(size: int) -> bytes:
-            with open(os.open(path.rpartition("/")[2], _READ, dir_fd=directory), "rb") as file:
-                return file.read(size)
 
-        kind = "file" if stat.S_ISREG(state.st_mode) else ""
-        return path, state.st_ino, state.st_size, kind, read
-
-    return _take(itertools.starmap(entry, _entries(work)), notes)
+def _docker_entries(archive: tarfile.TarFile) -> Iterator[_Entry]:
+    for info in archive:
+        kind = "file" if info.isreg() else "directory" if info.isdir() else "other"
+        path = info.name.removeprefix("./")
+        yield path, path, info.size, kind, functools.partial(archive.extractfile, info)
 
 
 def _docker_files(sandbox: Sandbox, notes: list[str]) -> tuple[File, ...]:
@@ -1420,17 +1343,7 @@ def _docker_files(sandbox: Sandbox, notes: list[str]) -> tuple[File, ...]:
         timer.start()
         try:
             with tarfile.open(fileobj=tar.stdout, mode="r|") as archive:
-
-                def entry(info: tarfile.TarInfo) -> _Entry:
-                    kind, path = "file" if info.isreg() else "", info.name.removeprefix("./")
-
-                    def read(size: int) -> bytes:
-                        file = archive.extractfile(info)
-                        return file.read(size) if file else b""
-
-                    return path, path, info.size, "directory" if info.isdir() else kind, read
-
-                return _take(map(entry, archive), notes)
+                return _take(_docker_entries(archive), notes)
         except (OSError, tarfile.TarError) as error:
             notes.append(f"the files of the container could not be fetched: {error}")
             return ()
