@@ -1450,10 +1450,10 @@ class Call:
     policy: Policy
     say: Say = lambda text: None
     cancel: int | None = None
-    nice: int = 0
     python: Interpreter = Interpreter("", "")  # from choose_python
     requirements: tuple[str, ...] = ()
     newer: str = ""  # a date: packages that are newer are not there
+    nice: int = 0
 
     @property
     def cache(self) -> Path:
@@ -1575,13 +1575,13 @@ def _installed(call: Call, request: str = "") -> list[Interpreter]:
         rows.sort(key=lambda row: tuple(row["version_parts"].values()), reverse=True)
         for row in rows:
             if row["implementation"] == "cpython" and row["variant"] == "default":
-                real, prefix = (row["path"], "") if docker else _real_python(row["path"])
-                found += [Interpreter(real, row["version"], prefix)] if real else []
+                path, version = row["path"], row["version"]
+                found += [Interpreter(path, version)] if docker else _real_python(path, version)
         if found:
             return found
-    real, prefix = _real_python(sys.executable)
-    ours = Interpreter(real, platform.python_version(), prefix)
-    return [ours] if real and not request and not docker else []
+    if request or docker:
+        return []
+    return _real_python(sys.executable, platform.python_version())
 
 
 def _download(call: Call, request: str, *, once: bool) -> str:
@@ -1597,11 +1597,12 @@ def _download(call: Call, request: str, *, once: bool) -> str:
 
 
 @functools.cache
-def _real_python(path: str) -> tuple[str, str]:
-    """Return (path, prefix) of the interpreter behind a shim, link or venv; "" if out of reach."""
+def _real_python(path: str, version: str) -> list[Interpreter]:
+    """Return the interpreter behind a shim, link or venv, or nothing if it is out of reach."""
     code = "import os, sys; [print(os.path.realpath(p)) for p in (sys._base_executable, sys.base_prefix)]"
     real, prefix = (_ask([path, "-I", "-S", "-c", code])[1].splitlines() + ["", ""])[:2]
-    return (real, prefix) if real and _reachable(real) and _reachable(prefix) else ("", "")
+    good = real and _reachable(real) and _reachable(prefix)
+    return [Interpreter(real, version, prefix)] if good else []
 
 
 _engines: dict[str, str] = {}  # by docker_image: ids of the volume and the image
@@ -1801,8 +1802,8 @@ def _compile(call: Call, environment: Environment) -> None:
 def _starts_clean(call: Call, environment: Environment) -> bool:
     """Tell whether an interpreter starts without code of packages, so that it may wait with it."""
     lib = call.cache / "store/envs" / environment.python.split("/")[-3] / "lib"
-    found = [lib.glob(f"python*/site-packages/{name}") for name in ("*.pth", "*customize*")]
-    return not any(itertools.chain(*found))
+    names = (path.name for path in lib.glob("python*/site-packages/*"))
+    return not any(name.endswith(".pth") or "customize" in name for name in names)
 
 
 def _evict(call: Call) -> None:
@@ -1852,8 +1853,8 @@ def _mounts(policy: Policy) -> list[Bind]:
 def run_spec(policy: Policy, prefix: str = "") -> Spec:
     """Return the sandbox of a script; the same for all scripts of a policy, whatever they import."""
     env, binds = dict(SCRIPT_ENV), _mounts(policy)
-    files: list[tuple[str, bytes]] = []
     native, limits = policy.backend == "native", ["", ""]
+    shown, files = _operator_files({"NETRC": "/dev/null"}) if native else ([], [])
     if policy.network != "off":
         for name in PROXIES:  # without the credentials in them: --pass-env gives the whole
             if value := os.environ.get(name):
@@ -1863,7 +1864,6 @@ def run_spec(policy: Policy, prefix: str = "") -> Spec:
         env |= {"SSL_CERT_FILE": ca, "REQUESTS_CA_BUNDLE": ca} if ca else {}
     env |= {name: os.environ[name] for name in policy.pass_env if name in os.environ}
     if native:
-        shown, files = _operator_files({"NETRC": "/dev/null"})
         environments = (f"{cache_dir('native')}/store/envs", "/pysbx/envs", False)
         binds += [*shown, environments, *_python_binds(prefix)]
         more = 8 if _cgroup_parents() else 0  # the group meets its limit first, and tells
@@ -1877,6 +1877,8 @@ def run_spec(policy: Policy, prefix: str = "") -> Spec:
 _spares: dict[tuple[Spec, str], Sandbox] = {}  # by what its gate has read, "" so far nothing
 _settled: dict[Policy, tuple[Policy, str]] = {}
 _lock = threading.Lock()
+_CLOSER = ThreadPoolExecutor(4, thread_name_prefix="pysbx-closer")
+_freeing: set[concurrent.futures.Future[None]] = set()
 
 
 def _keep_spare(spec: Spec, line: str = "") -> None:
@@ -1953,7 +1955,7 @@ def settle(policy: Policy, say: Say = lambda text: None) -> tuple[Policy, str]:
 
 def _docker_ready(policy: Policy, say: Say) -> None:
     """Make sure of the engine, the image and the volume; raise Unavailable with the next step."""
-    docker, image = policy.docker_path, policy.docker_image
+    docker, image, runtime = policy.docker_path, policy.docker_image, policy.docker_runtime
     if not shutil.which(docker):
         raise Unavailable(f"{docker} was not found: install docker, or name it with --docker-path")
     code, said, words = _ask([docker, "info", "--format", "{{json .}}"], wait=20)
@@ -1963,9 +1965,8 @@ def _docker_ready(policy: Policy, say: Say) -> None:
     if policy.network == "public":
         raise Unavailable("docker cannot close only the local network: use --network on or off")
     runtimes = json.loads(said).get("Runtimes") or {}
-    if policy.docker_runtime and policy.docker_runtime not in runtimes:
-        there = ", ".join(runtimes)
-        raise Unavailable(f"the engine has no runtime {policy.docker_runtime}, but {there}")
+    if runtime and runtime not in runtimes:
+        raise Unavailable(f"the engine has no runtime {runtime}, but {', '.join(runtimes)}")
     if _ask([docker, "image", "inspect", image])[0]:
         say(f"pulling the image {image}")
         code, _, words = _ask([docker, "pull", "-q", image], wait=1800)
@@ -2004,7 +2005,7 @@ _uncompiled: list[tuple[Call, Environment]] = []
 
 
 def _begin(
-    script: str, dependencies: Iterable[str], policy: Policy, say: Say, cancel: int | None
+    script: str, dependencies: Iterable[str], policy: Policy, cancel: int | None, say: Say | None
 ) -> tuple[Call, bytes, list[str]]:
     """Check what a caller sent, settle sandbox and interpreter -> call, script, notes."""
     source = script.encode("utf-8", "surrogatepass")
@@ -2015,14 +2016,14 @@ def _begin(
     metadata = read_metadata(script)
     wanted = tuple(dict.fromkeys([*metadata.dependencies, *check_requirements(dependencies)]))
     if len(wanted) > MAX_REQUIREMENTS:
-        limit = f"the limit is {MAX_REQUIREMENTS}"
-        raise InvalidScript(f"{len(wanted)} dependencies are too many, {limit}")
+        raise InvalidScript(f"{len(wanted)} dependencies are too many: at most {MAX_REQUIREMENTS}")
+    say = say or (lambda text: None)
     settled, warning = settle(policy, say)
     notes = [f"warning: {warning}"] if warning else []
     for note in notes:
         say(note)
     python = choose_python(Call(settled, say, cancel), metadata.requires_python)
-    call = Call(settled, say, cancel, 0, python, wanted, metadata.exclude_newer)
+    call = Call(settled, say, cancel, python, wanted, metadata.exclude_newer)
     return call, source, [*metadata.warnings, *filter(None, [python.note]), *notes]
 
 
@@ -2042,8 +2043,7 @@ def run(
     when it can be read. `progress` gets words such as "installing". `echo` gets (0 or 1, bytes) of
     stdout and stderr as they come. Raises InvalidScript or Unavailable if nothing was run.
     """
-    say = progress or (lambda text: None)
-    call, source, notes = _begin(script, dependencies, policy, say, cancel)
+    call, source, notes = _begin(script, dependencies, policy, cancel, progress)
     environment = prepare(call)
     _uncompiled.append((call, environment))
     line = f"{int(timeout) + 2} {environment.python}"  # seconds of CPU time, the interpreter
@@ -2052,7 +2052,7 @@ def run(
     spec, total = run_spec(call.policy, call.python.prefix), policy.max_output_bytes
     sandbox = _sandbox(spec, cancel, line if piped else "")
     try:
-        say("running")
+        call.say("running")
         seen = run_capped(sandbox, line, source, timeout, (total + 1) // 2, echo)
         files = sandbox.files(notes)
     finally:  # nothing is alive by now; what is left to free need not be waited for
@@ -2078,10 +2078,6 @@ def run(
         notes=tuple(notes),
         files=files,
     )
-
-
-_CLOSER = ThreadPoolExecutor(4, thread_name_prefix="pysbx-closer")
-_freeing: set[concurrent.futures.Future[None]] = set()
 
 
 def after_run(policy: Policy, *, spare: bool = True) -> None:
@@ -2125,8 +2121,7 @@ def validate(
 
     Raises InvalidScript for unusable metadata, Unavailable if it cannot be checked here.
     """
-    say = progress or (lambda text: None)
-    call, source, notes = _begin(script, dependencies, policy, say, cancel)
+    call, source, notes = _begin(script, dependencies, policy, cancel, progress)
     checker = f"compile({source!r}, 'the script', 'exec', dont_inherit=True)".encode()
     line = f"62 {prepare(replace(call, requirements=(), newer='')).python}"
     with contextlib.closing(Sandbox(run_spec(call.policy, call.python.prefix), cancel)) as sandbox:
@@ -2140,32 +2135,30 @@ def validate(
         seen = _step(call, RESOLVE, "--no-build")
         packages = [line for line in seen.out.text(MB).splitlines() if "==" in line]
         if seen.code:
-            said = _shorten(seen.err.text())
-            problems.append(f"the dependencies cannot be resolved: {said}")
+            problems.append(f"the dependencies cannot be resolved: {_shorten(seen.err.text())}")
     return Report(call.python.version, tuple(packages), tuple(notes), tuple(problems))
 
-    # what the script of check() sees, and what it means: value | subject | if so | if not | how bad
 
-
+# what the script of check() sees, and what it means: subject | if so | if not | how bad
 LOOK = r"""import json, os, socket
 fields = dict(line.split(":\t", 1) for line in open("/proc/self/status") if ":\t" in line)
 places = "/ /usr /etc /proc/sys/kernel/core_pattern /dev /pysbx /python".split()
 print(json.dumps({
-    "powerless": int(fields["CapEff"], 16) == int(fields["CapBnd"], 16) == 0,
-    "locked": fields["NoNewPrivs"].strip() == "1", "filtered": fields["Seccomp"].strip() == "2",
-    "harmless": os.stat("/usr").st_uid != os.getuid(),
-    "fixed": not [place for place in places if os.access(place, os.W_OK)],
-    "alone": len([p for p in os.listdir("/proc") if p.isdigit()]) < 10,
-    "closed": [n for _, n in socket.if_nameindex()] == ["lo"],
+    "capabilities": int(fields["CapEff"], 16) == int(fields["CapBnd"], 16) == 0,
+    "privileges": fields["NoNewPrivs"] == "1\n", "system calls": fields["Seccomp"] == "2\n",
+    "user": os.stat("/usr").st_uid != os.getuid(),
+    "system": not [place for place in places if os.access(place, os.W_OK)],
+    "processes": len([p for p in os.listdir("/proc") if p.isdigit()]) < 10,
+    "network": [n for _, n in socket.if_nameindex()] == ["lo"],
 }))"""
-MEANING = """powerless | capabilities | none | scripts hold some | FAIL
-locked | privileges | cannot be gained | setuid programs work | FAIL
-filtered | system calls | filtered | not filtered | FAIL
-harmless | user | not root on the host | root on the host, or of the container's image | CAUTION
-fixed | system | read-only | can be written by scripts | FAIL
-alone | processes | only its own are seen | those of the host are seen | FAIL
-limited | limits | {limits} | {limits}; no cgroup can be made here | CAUTION
-closed | network | only a loopback of its own | {network} | CAUTION"""
+MEANING = """capabilities | none | scripts hold some | FAIL
+privileges | cannot be gained | setuid programs work | FAIL
+system calls | filtered | not filtered | FAIL
+user | not root on the host | root on the host, or of the container's image | CAUTION
+system | read-only | can be written by scripts | FAIL
+processes | only its own are seen | those of the host are seen | FAIL
+limits | {limits} | {limits}; no cgroup can be made here | CAUTION
+network | only a loopback of its own | {network} | CAUTION"""
 OLD_BWRAP = """before 0.12 it follows links while it mounts (CVE-2026-87766), unless your
 distribution fixed that; here no mount lies below a place that a script could write before"""
 
@@ -2195,14 +2188,14 @@ def check(policy: Policy = Policy()) -> list[Finding]:
     if settled.backend == "none":
         add(False, "sandbox", "none: scripts run with your rights")
         return found
-    seen["limited"] = "(by cgroup)" in result.isolation or "(by engine)" in result.isolation
+    seen["limits"] = "(by cgroup)" in result.isolation or "(by engine)" in result.isolation
     reach = "scripts reach what this machine reaches, its loopback too: --network off closes it"
     reach = "the engine's bridge: the local network too" if settled.backend == "docker" else reach
     reach = "the internet, not this host nor its network" if policy.network == "public" else reach
     for line in MEANING.format(limits=result.isolation, network=reach).splitlines():
-        key, subject, good, bad, verdict = line.split(" | ")
-        fine = seen[key] or key == "closed" and policy.network == "public"
-        add(fine, subject, good if seen[key] else bad, cast(Verdict, verdict))
+        subject, good, bad, verdict = line.split(" | ")
+        fine = seen[subject] or subject == "network" and policy.network == "public"
+        add(fine, subject, good if seen[subject] else bad, cast(Verdict, verdict))
     cache = cache_dir(settled.backend)
     count = sum(len(path.name) == 32 for path in (cache / "used").iterdir())
     add(True, "cache", f"{cache}, {count} environments, at most {policy.cache_size} MB")
