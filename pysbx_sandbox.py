@@ -1697,10 +1697,11 @@ def prepare(call: Call) -> Environment:
     parts += [sorted(call.requirements), "" if pinned else time.strftime("%G-%V")]
     key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
     record, path = used / key, f"{call.inside}/envs/{key}/bin/python"
+    made = call.cache / "store/envs" / key
 
     def known() -> Environment | None:
         with contextlib.suppress(OSError, ValueError):
-            if call.policy.backend == "docker" or (call.cache / "store/envs" / key).exists():
+            if call.policy.backend == "docker" or made.exists():
                 os.utime(record)
                 return Environment(path, tuple(json.loads(record.read_text())))
         return None
@@ -1709,6 +1710,8 @@ def prepare(call: Call) -> Environment:
         return environment
     with _locked(used / f"{key}.lock", call.cancel):
         if not known():
+            with contextlib.suppress(FileNotFoundError):  # a killed server left it unrecorded
+                os.rename(made, call.cache / "store/new" / secrets.token_hex(8))
             _write(record, json.dumps(_install(call, key, pinned)))
     return Environment(path, tuple(json.loads(record.read_text())), time.monotonic() - began)
 
