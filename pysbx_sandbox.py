@@ -1189,6 +1189,10 @@ class Stream:
         left = self.total - shown - len(head) - len(tail)
         return head + f"\n[... {left:,} bytes left out ...]\n".encode() + tail
 
+    def text(self, budget: int = 8000) -> str:
+        """Return the same as text, undecodable bytes replaced."""
+        return self.show(budget).decode(errors="replace")
+
 
 @dataclass
 class Captured:
@@ -1362,8 +1366,10 @@ class Call:
     policy: Policy
     say: Say = lambda text: None
     cancel: int | None = None
+    python: Interpreter = Interpreter("", "")  # from choose_python
+    requirements: tuple[str, ...] = ()
+    newer: str = ""  # a date: packages that are newer are not there
     nice: int = 0
-    prefix: str = ""  # of an interpreter that is to be shown
 
     @property
     def cache(self) -> Path:
@@ -1374,31 +1380,24 @@ class Call:
         """The cache as a sandbox sees it."""
         return f"{self.cache}/store" if self.policy.backend == "none" else "/pysbx"
 
-    @property
-    def uv(self) -> str:
-        """uv as a sandbox sees it."""
-        return {"native": "/run/uv", "docker": "uv"}.get(self.policy.backend) or find_uv(
-            self.policy
-        )
-
 
 @functools.cache
 def _visible_uv(uv: str, cache: str) -> str:
     """Return a uv that can be shown to the sandbox: no wrapper, and readable by its uid."""
     with open(uv, "rb") as file:
-        wrapped = file.read(2) == b"#!"
-    if wrapped:  # a pyenv shim or the like; uv names itself to what it starts
-        argv = [uv, *"run -q --no-project -p".split(), sys.executable, "python", "-c"]
-        uv = (
-            _ask([*argv, "import os; print(os.environ['UV'])"], uv_environment(cache))[1].strip()
-            or uv
-        )
+        if file.read(2) == b"#!":  # a pyenv shim or the like; uv names itself to what it starts
+            argv = [uv, *"run -q --no-project -p".split(), sys.executable, "python", "-c"]
+            argv += ["import os; print(os.environ['UV'])"]
+            uv = _ask(argv, uv_environment(cache))[1].strip() or uv
+    if _reachable(uv):
+        return uv
     copy = f"{cache}/uv-{os.stat(uv).st_mtime_ns}"
-    if not _reachable(uv) and not os.path.exists(copy):
-        shutil.copy(uv, f"{copy}.{os.getpid()}")
-        os.chmod(f"{copy}.{os.getpid()}", 0o755)
-        os.rename(f"{copy}.{os.getpid()}", copy)
-    return uv if _reachable(uv) else copy
+    if not os.path.exists(copy):
+        new = f"{copy}.{os.getpid()}"
+        shutil.copy(uv, new)
+        os.chmod(new, 0o755)
+        os.rename(new, copy)
+    return copy
 
 
 def _operator_files(settings: dict[str, str]) -> tuple[list[Bind], list[tuple[str, bytes]]]:
@@ -1407,10 +1406,9 @@ def _operator_files(settings: dict[str, str]) -> tuple[list[Bind], list[tuple[st
     paths = dict.fromkeys(re.findall(r"(?:file://|(?<!\S))(/[^\s,#]+)", text))
     binds = [(p, p, False) for p in paths if os.path.exists(p) and _reachable(p)]
     files: list[tuple[str, bytes]] = []
+    netrc = settings.get("NETRC") or os.path.expanduser("~/.netrc")
     with contextlib.suppress(OSError):
-        files.append(
-            ("netrc", Path(settings.get("NETRC") or os.path.expanduser("~/.netrc")).read_bytes())
-        )
+        files.append(("netrc", Path(netrc).read_bytes()))
     bundles = filter(None, [os.environ.get("SSL_CERT_FILE"), *CA_BUNDLES])
     for path in [os.path.realpath(p) for p in bundles if os.path.isfile(p)][:1]:
         if _reachable(path):  # one file: never a directory, which may hold keys
@@ -1420,94 +1418,86 @@ def _operator_files(settings: dict[str, str]) -> tuple[list[Bind], list[tuple[st
     return binds, files
 
 
-def _tool_spec(
+def _python_binds(prefix: str) -> list[Bind]:
+    """Return what shows interpreters: those that uv downloaded, and one that the host has."""
+    binds = [(f"{cache_dir('native')}/pythons", "/python", False)]
+    return [*binds, (prefix, prefix, False)] if prefix else binds
+
+
+def _step(
     call: Call, program: str, *words: str, part: str = "", uv: bool = True, network: bool = True
-) -> Spec:
-    """Return the sandbox of a step of ours, which may write `part` of the cache ("": all of it)."""
+) -> Captured:
+    """Run a step of ours to its end; it may write `part` of the cache ("": all of it).
+
+    With `uv` it gets uv as its first argument, the settings of uv, the requirements on stdin, and
+    --install-timeout. Without, it gets two minutes and never the network.
+    """
+    policy, native = call.policy, call.policy.backend == "native"
     settings = uv_environment(call.inside) if uv else {}
-    binds: list[Bind] = []
-    files: list[tuple[str, bytes]] = []
     env = {**SCRIPT_ENV, **settings, "HOME": HOME, "PATH": SCRIPT_ENV["PATH"], "PLOTS": PLOTS}
-    if call.policy.backend == "native":
-        binds, files = _operator_files(settings) if uv else ([], [])
+    binds, files = _operator_files(settings) if uv and native else ([], [])
+    if native:
         binds += [(f"{call.cache}/store{part}", f"/pysbx{part}", True)]
-        binds += [(f"{call.cache}/pythons", "/python", False)]
-        binds += [(call.prefix, call.prefix, False)] * bool(call.prefix)
-        binds += [(_visible_uv(find_uv(call.policy), str(call.cache)), "/run/uv", False)] * uv
+        binds += [(_visible_uv(find_uv(policy), str(call.cache)), "/run/uv", False)] * uv
+        binds += _python_binds(call.python.prefix)
         env |= {"SSL_CERT_FILE": CA_FILE} if "SSL_CERT_FILE" in env else {}
         env |= {"NETRC": "/etc/netrc"}
-    elif call.policy.backend == "docker":
+    elif policy.backend == "docker":
         binds = [(VOLUME, "/pysbx", True)]
         env |= {"SSL_CERT_FILE": "/pysbx/ca.pem"} if "SSL_CERT_FILE" in env else {}
     if part:  # what may be written is one environment: a cache of its own, thrown away
         files = [file for file in files if file[0] != "netrc"]  # code of packages runs in builds
         env |= {"UV_CACHE_DIR": "/tmp/cache", "UV_LINK_MODE": "copy"}
-    roomy = replace(
-        call.policy, disk=max(call.policy.disk, 4096), memory=max(call.policy.memory, 2048)
-    )
-    program_ = ("-c", program, "sh", *words)
-    return Spec(
-        roomy, "on" if network else "off", tuple(binds), tuple(files), tuple(env.items()), program_
-    )
+    if uv:
+        env |= {"UV_EXCLUDE_NEWER": call.newer} if call.newer else {}
+        inside = {"native": "/run/uv", "docker": "uv"}.get(policy.backend) or find_uv(policy)
+        words = (inside, *words)
+    roomy = replace(policy, disk=max(policy.disk, 4096), memory=max(policy.memory, 2048))
+    reach, arguments = "on" if uv and network else "off", ("-c", program, "sh", *words)
+    spec = Spec(roomy, reach, tuple(binds), tuple(files), tuple(env.items()), arguments)
 
+    def echo(_: int, data: bytes) -> None:
+        if b"Resolved" in data:
+            call.say("installing")
 
-def _tool(
-    call: Call, spec: Spec, line: str, body: bytes, seconds: float, echo: Echo | None = None
-) -> Captured:
-    """Run a step of ours to its end."""
-    sandbox = Sandbox(spec, call.cancel)
-    try:
+    with contextlib.closing(Sandbox(spec, call.cancel)) as sandbox:
         if call.nice and sandbox.process:
             os.setpriority(os.PRIO_PROCESS, sandbox.gate or sandbox.process.pid, call.nice)
-        return run_capped(sandbox, line, body, seconds, echo=echo)
-    finally:
-        sandbox.close()
+        body, limit = (_stub(call.requirements), policy.install_timeout) if uv else (b"", 120.0)
+        return run_capped(sandbox, call.python.path, body, limit, echo=echo)
 
 
 def _uv_python(call: Call, *words: str, directory: str = "") -> tuple[int, str, str]:
     """Ask uv about interpreters: on this host, or in a container."""
-    wait = call.policy.install_timeout
     if call.policy.backend == "docker":
-        program = 'echo ready; read -r _; mkdir -p "$HOME"; export UV_COMPILE_BYTECODE=1'
-        program += '; exec uv python "$@"'
-        spec = _tool_spec(call, program, *words, network=words[0] == "install")
-        seen = _tool(call, spec, "", b"", wait)
-        return (
-            seen.code,
-            seen.out.show(1 << 20).decode(),
-            seen.err.show(8000).decode(errors="replace"),
-        )
+        start = 'echo ready; read -r _; mkdir -p "$HOME"; export UV_COMPILE_BYTECODE=1; exec "$@"'
+        seen = _step(call, start, "python", *words, network=words[0] == "install")
+        return seen.code, seen.out.text(MB), seen.err.text()
     env = uv_environment(call.cache) | ({"UV_PYTHON_INSTALL_DIR": directory} if directory else {})
     env["UV_COMPILE_BYTECODE"] = "1"  # of the standard library: a sandbox cannot write any
     if words[0] == "list":  # needs no mirror, and fails where its list cannot be read
         env.pop("UV_PYTHON_DOWNLOADS_JSON_URL", None)
-    return _ask([find_uv(call.policy), "python", *words], env, wait)
+    return _ask([find_uv(call.policy), "python", *words], env, call.policy.install_timeout)
 
 
-def _installed(call: Call, request: str = "") -> list[tuple[str, str, str]]:
-    """Return (version, path, prefix) of usable interpreters that fit, newest first."""
+def _installed(call: Call, request: str = "") -> list[Interpreter]:
+    """Return the usable interpreters that fit, newest first."""
     own = os.environ.get("UV_PYTHON_INSTALL_DIR") or os.path.expanduser("~/.local/share/uv/python")
-    found: list[tuple[str, str, str]] = []
-    for directory in ("", own):
-        words = [
-            "list",
-            "--only-installed",
-            "--output-format",
-            "json",
-            *([request] if request else []),
-        ]
+    words = ["list", "--only-installed", "--output-format", "json", *filter(None, [request])]
+    docker, found = call.policy.backend == "docker", []
+    for directory in ("",) if docker else ("", own):
         code, said, _ = _uv_python(call, *words, directory=directory)
         rows = json.loads(said) if code == 0 else []
         rows.sort(key=lambda row: tuple(row["version_parts"].values()), reverse=True)
         for row in rows:
             if row["implementation"] == "cpython" and row["variant"] == "default":
-                host = call.policy.backend != "docker"
-                real, prefix = _real_python(row["path"]) if host else (row["path"], "")
-                found += [(row["version"], real, prefix)] if real else []
-        if found or call.policy.backend == "docker":
+                path, version = row["path"], row["version"]
+                found += [Interpreter(path, version)] if docker else _real_python(path, version)
+        if found:
             return found
-    own_python = (platform.python_version(), *_real_python(sys.executable))
-    return [own_python] if own_python[1] and not request else []
+    if request or docker:
+        return []
+    return _real_python(sys.executable, platform.python_version())
 
 
 def _download(call: Call, request: str, *, once: bool) -> str:
@@ -1523,11 +1513,12 @@ def _download(call: Call, request: str, *, once: bool) -> str:
 
 
 @functools.cache
-def _real_python(path: str) -> tuple[str, str]:
-    """Return (path, prefix) of the interpreter behind a shim, link or venv; "" if out of reach."""
+def _real_python(path: str, version: str) -> list[Interpreter]:
+    """Return the interpreter behind a shim, link or venv, or nothing if it is out of reach."""
     code = "import os, sys; [print(os.path.realpath(p)) for p in (sys._base_executable, sys.base_prefix)]"
     real, prefix = (_ask([path, "-I", "-S", "-c", code])[1].splitlines() + ["", ""])[:2]
-    return (real, prefix) if real and _reachable(real) and _reachable(prefix) else ("", "")
+    good = real and _reachable(real) and _reachable(prefix)
+    return [Interpreter(real, version, prefix)] if good else []
 
 
 _engines: dict[str, str] = {}  # by docker_image: ids of the volume and the image
@@ -1543,40 +1534,31 @@ def choose_python(call: Call, requires: str | None) -> Interpreter:
     if known := _interpreters.get((call.policy, requires)):
         return known
     wanted, said = call.policy.python_version or PYTHON, ""
-    found: list[tuple[str, str, str]] = []
+    anything = not call.policy.python_version and not requires
+    found: list[Interpreter] = []
     exact = f"=={wanted}" + ".*" * (wanted.count(".") < 2)
     for request in filter(None, [f"{exact},{requires}" if requires else exact, requires]):
         found = found or _installed(call, request)
         if not found:
             call.say(f"downloading Python {request}")
-            said = _download(call, request, once=not call.policy.python_version and not requires)
+            said = _download(call, request, once=anything)
             found = [] if said else _installed(call, request)
-    if not found and not call.policy.python_version and not requires:
-        found = _installed(call)  # the nearest has most of the wheels
-        found.sort(key=lambda row: abs(int(row[0].split(".")[1]) - int(PYTHON.split(".")[1])))
+    if not found and anything:  # the nearest has most of the wheels
+        minor = int(PYTHON.split(".")[1])
+        found = sorted(_installed(call), key=lambda p: abs(int(p.version.split(".")[1]) - minor))
     if not found:
-        there = ", ".join(dict.fromkeys(version for version, _, _ in _installed(call))) or "none"
+        there = ", ".join(dict.fromkeys(p.version for p in _installed(call))) or "none"
         why = f"no Python {requires or wanted} can be had here; installed: {there}"
         raise Unavailable(f"{why}; uv said: {_shorten(said)}")
-    version, path, prefix = found[0]
+    path, version, prefix = found[0].path, found[0].version, found[0].prefix
     if call.policy.backend == "native" and path.startswith(f"{call.cache}/pythons/"):
         path, prefix = path.replace(f"{call.cache}/pythons", "/python", 1), ""
     prefix = "" if prefix.startswith(("/usr", "/nix/store", "/gnu/store")) else prefix
-    why = f"{wanted} could not be had"
-    why = (
-        f"the script requires {requires}, {wanted} is not that or could not be had"
-        if requires
-        else why
-    )
-    note = "" if f"{version}.".startswith(f"{wanted}.") else f"Python {version} was used: {why}"
-    _interpreters[call.policy, requires] = Interpreter(path, version, prefix, note)
-    return _interpreters[call.policy, requires]
-
-
-def _with_python(call: Call, requires: str | None) -> tuple[Call, Interpreter]:
-    """Choose the interpreter of a call; its place is shown to all that follows."""
-    python = choose_python(call, requires)
-    return replace(call, prefix=python.prefix), python
+    why = f"the script requires {requires}, {wanted} is not that or" if requires else wanted
+    note = f"Python {version} was used: {why} could not be had"
+    note = "" if f"{version}.".startswith(f"{wanted}.") else note
+    python = Interpreter(path, version, prefix, note)
+    return _interpreters.setdefault((call.policy, requires), python)
 
 
 @contextlib.contextmanager
@@ -1603,41 +1585,34 @@ def _write(path: Path, text: str) -> None:
 def _shorten(text: str) -> str:
     """Return what helps of uv's words: no drawing, first and last lines."""
     lines = [re.sub(r"^[\s\u2500-\u257f\u00d7]+", "", line) for line in text.splitlines()]
-    lines = [
-        line
-        for line in lines
-        if line and not re.match(r"Using|Resolved|Prepared|warning|Run 'docker", line)
-    ]
-    return (
-        " ".join(lines if len(lines) < 14 else [*lines[:4], "...", *lines[-8:]])[:1500]
-        or "nothing"
-    )
+    noise = r"Using|Resolved|Prepared|warning|Run 'docker"
+    lines = [line for line in lines if line and not re.match(noise, line)]
+    if len(lines) >= 14:
+        lines[4:-8] = ["..."]
+    return " ".join(lines)[:1500] or "nothing"
 
 
-_NETWORK_DOWN = (
-    "(?i)dns error|error sending request|could not connect|timed out|network|tcp connect"
-)
+_NO_INDEX = "(?i)dns error|error sending request|could not connect|timed out|network|tcp connect"
 _NO_WHEEL = r"no usable wheels|--no-build|[Bb]uilding source distributions"
 
 
-def prepare(
-    call: Call, python: Interpreter, requirements: tuple[str, ...], newer: str = ""
-) -> Environment:
+def prepare(call: Call) -> Environment:
     """Return an environment with the requirements, from the cache or installed by uv.
 
     Raises InvalidScript with the resolver's words, Unavailable if the network or the time fails.
     The key is what makes an environment; anything unpinned is looked up anew every week.
     """
-    began, salt = time.monotonic(), call.cache / "used/salt"  # scripts cannot guess a key
+    began, used, python = time.monotonic(), call.cache / "used", call.python
+    salt = used / "salt"  # scripts cannot guess a key
     if not salt.exists():
         _write(salt, secrets.token_hex(16))
-    pinned = all(re.search(r"===?[^*]*$|@", r) for r in requirements)
+    pinned = all(re.search(r"===?[^*]*$|@", r) for r in call.requirements)
     index = [(k, v) for k, v in uv_environment("").items() if "INDEX" in k or "LINKS" in k]
     engine = _engines.get(call.policy.docker_image, "")
-    parts = [salt.read_text(), python.path, python.version, engine, newer, index]
-    parts += [sorted(requirements), "" if pinned else time.strftime("%G-%V")]
+    parts = [salt.read_text(), python.path, python.version, engine, call.newer, index]
+    parts += [sorted(call.requirements), "" if pinned else time.strftime("%G-%V")]
     key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
-    record, path = call.cache / "used" / key, f"{call.inside}/envs/{key}/bin/python"
+    record, path = used / key, f"{call.inside}/envs/{key}/bin/python"
     made = call.cache / "store/envs" / key
 
     def known() -> Environment | None:
@@ -1649,10 +1624,11 @@ def prepare(
 
     if environment := known():
         return environment
-    with _locked(call.cache / "used" / f"{key}.lock", call.cancel):
+    with _locked(used / f"{key}.lock", call.cancel):
         if not known():
-            names = _install(call, python, key, requirements, newer, pinned)
-            _write(record, json.dumps(names))
+            with contextlib.suppress(FileNotFoundError):  # a killed server left it unrecorded
+                os.rename(made, call.cache / "store/new" / secrets.token_hex(8))
+            _write(record, json.dumps(_install(call, key, pinned)))
     return Environment(path, tuple(json.loads(record.read_text())), time.monotonic() - began)
 
 
@@ -1662,146 +1638,108 @@ def _stub(requirements: Iterable[str]) -> bytes:
     return f"# /// script\n# dependencies = {listed}\n# ///\n".encode() if requirements else b"\n"
 
 
-def _install(
-    call: Call,
-    python: Interpreter,
-    key: str,
-    requirements: tuple[str, ...],
-    newer: str,
-    pinned: bool,
-) -> list[str]:
+def _install(call: Call, key: str, pinned: bool) -> list[str]:
     """Make an environment: offline or online first, the other next, from source last."""
-    if not requirements and call.policy.backend != "docker":  # no need of uv, nor of the network
-        return _make_empty(call, python, key)
+    policy, docker = call.policy, call.policy.backend == "docker"
+    if not call.requirements and not docker:  # no need of uv, nor of the network
+        return _make_empty(call, key)
     call.say("resolving and installing")
-    options = ["--exclude-newer", newer] if newer else []
     tries = ["offline", "online"] if pinned else ["online", "offline"]
-    secret = any(
-        "@" in v or "PASSWORD" in k for k, v in uv_environment("").items() if k[:3] == "UV_"
-    )
-    build = call.policy.build and call.policy.backend != "docker" and not secret
+    settings = [(k, v) for k, v in uv_environment("").items() if k.startswith("UV_")]
+    secret = any("@" in v or "PASSWORD" in k for k, v in settings)
     words = ""
     while tries:
         how = tries.pop(0)
-        seen, fresh = _try_install(call, python, key, requirements, how, options)
+        seen = _try_install(call, key, how)
         if seen.why != "exited":
-            limit = (
-                f"installing took longer than --install-timeout {call.policy.install_timeout:g} s"
-            )
-            raise Unavailable(limit if seen.why == "timeout" else "cancelled while installing")
+            limit = f"took longer than --install-timeout {policy.install_timeout:g} s"
+            raise Unavailable(f"installing {limit if seen.why == 'timeout' else 'was cancelled'}")
         if seen.code == 0:
-            if call.policy.backend != "docker":
-                os.rename(fresh, call.cache / "store/envs" / key)
-            names = [n.removesuffix(".dist-info") for n in seen.out.show(1 << 20).decode().split()]
+            names = [name.removesuffix(".dist-info") for name in seen.out.text(MB).split()]
             return sorted(name.replace("-", "==", 1) for name in names)
-        words = (
-            words if how == "offline" and words else seen.err.show(8000).decode(errors="replace")
-        )
-        if how == "online" and not re.search(_NETWORK_DOWN, words):
+        words = words if how == "offline" and words else seen.err.text()
+        if how == "online" and not re.search(_NO_INDEX, words):
             tries = []
-        if re.search(_NO_WHEEL, words) and build and how != "source":
+        build = policy.build and not docker and not secret and how != "source"
+        if build and re.search(_NO_WHEEL, words):
             tries = ["source"]
             call.say("building from source")
+    raise _explain_uv(words)
+
+
+def _explain_uv(words: str) -> SandboxError:
+    """Turn what uv printed before it gave up into one sentence with the remedy."""
+    said = _shorten(words)
     if re.search("invalid peer certificate|UnknownIssuer", words):
         remedy = "set SSL_CERT_FILE to the bundle of your certificate authority"
-        raise Unavailable(f"the package index is not trusted: {remedy} ({_shorten(words)[:300]})")
-    if re.search(_NETWORK_DOWN, words) and "unsatisfiable" not in words:
-        raise Unavailable(f"the package index cannot be reached: {_shorten(words)}")
-    hint = (
-        " (there is no wheel for this Python: name another version)"
-        if re.search(_NO_WHEEL, words)
-        else ""
-    )
-    raise InvalidScript(f"the dependencies cannot be installed: {_shorten(words)}{hint}")
+        return Unavailable(f"the package index is not trusted: {remedy} ({said[:300]})")
+    if re.search(_NO_INDEX, words) and "unsatisfiable" not in words:
+        return Unavailable(f"the package index cannot be reached: {said}")
+    if re.search(_NO_WHEEL, words):
+        said += " (there is no wheel for this Python: name another version)"
+    return InvalidScript(f"the dependencies cannot be installed: {said}")
 
 
-def _make_empty(call: Call, python: Interpreter, key: str) -> list[str]:
+def _make_empty(call: Call, key: str) -> list[str]:
     """Make a virtual environment without packages: a link and a line of configuration."""
     fresh = call.cache / "store/new" / secrets.token_hex(8)
     (fresh / "bin").mkdir(parents=True)
-    (fresh / "bin/python").symlink_to(python.path)
-    (fresh / "pyvenv.cfg").write_text(f"home = {os.path.dirname(python.path)}\n")
+    (fresh / "bin/python").symlink_to(call.python.path)
+    (fresh / "pyvenv.cfg").write_text(f"home = {os.path.dirname(call.python.path)}\n")
     os.rename(fresh, call.cache / "store/envs" / key)
     return []
 
 
-def _try_install(
-    call: Call,
-    python: Interpreter,
-    key: str,
-    requirements: tuple[str, ...],
-    how: str,
-    options: list[str],
-) -> tuple[Captured, Path]:
-    fresh, part = call.cache / "store/new" / secrets.token_hex(8), ""
-    final = f"{call.inside}/envs/{key}" if call.policy.backend == "docker" else ""
-    more: dict[str, list[str]] = {"source": [], "online": ["--no-build"]}
-    words = [*more.get(how, ["--no-build", "--offline"]), *options]
-    if how == "source" and call.policy.backend == "native":  # nothing else can be written
+def _try_install(call: Call, key: str, how: str) -> Captured:
+    """Let uv make an environment in a new place, and move it to its own if that went well."""
+    fresh, part, backend = call.cache / "store/new" / secrets.token_hex(8), "", call.policy.backend
+    options = {"online": ["--no-build"], "offline": ["--no-build", "--offline"]}.get(how, [])
+    if how == "source" and backend == "native":  # nothing else can be written
         part = f"/new/{fresh.name}"
         fresh.mkdir()
         os.chown(fresh, *[SANDBOX_UID if _drop() else -1] * 2)
-    arguments = [call.uv, f"{call.inside}/new/{fresh.name}", final, *words]
-    spec = _tool_spec(call, PREPARE, *arguments, part=part, network=bool(requirements))
-
-    def echo(_: int, data: bytes) -> None:
-        if b"Resolved" in data:
-            call.say("installing")
-
-    limit = call.policy.install_timeout
-    seen = _tool(call, spec, python.path, _stub(requirements), limit, echo)
+    final = f"{call.inside}/envs/{key}" if backend == "docker" else ""
+    words = [f"{call.inside}/new/{fresh.name}", final, *options]
+    seen = _step(call, PREPARE, *words, part=part, network=bool(call.requirements))
     if seen.code or seen.why != "exited":
         shutil.rmtree(fresh, ignore_errors=True)
-    return seen, fresh
-
-
-def _compiled(call: Call, environment: Environment) -> Path:
-    """Return the mark of an environment that is byte-compiled."""
-    return call.cache / "used" / f"{environment.python.split('/')[-3]}.compiled"
+    elif not final:
+        os.rename(fresh, call.cache / "store/envs" / key)
+    return seen
 
 
 def _compile(call: Call, environment: Environment) -> None:
     """Byte-compile an environment once, with neither network nor cache; no code of it runs."""
-    done = _compiled(call, environment)
+    key = environment.python.split("/")[-3]
+    done = call.cache / "used" / f"{key}.compiled"
     if environment.packages and not done.exists():
-        words = environment.python.removesuffix("/bin/python") + "/lib"
-        part = f"/envs/{done.stem}"
-        spec = _tool_spec(call, COMPILE, words, part=part, uv=False, network=False)
-        if _tool(call, spec, environment.python, b"", 120.0).why == "exited":
+        lib = f"{call.inside}/envs/{key}/lib"
+        if _step(call, COMPILE, lib, part=f"/envs/{key}", uv=False).why == "exited":
             done.touch()
 
 
 def _starts_clean(call: Call, environment: Environment) -> bool:
     """Tell whether an interpreter starts without code of packages, so that it may wait with it."""
-    site = call.cache / "store/envs" / environment.python.split("/")[-3] / "lib"
-    return not any(site.glob("python*/site-packages/*.pth")) and not any(
-        site.glob("python*/site-packages/*customize*")
-    )
-
-
-def _in_store(call: Call, program: str, *words: str) -> str:
-    """Run a shell program of ours in the store, in a sandbox that may write to all of it."""
-    program = f'echo ready; read -r _; cd "$1"; shift; {program}'
-    spec = _tool_spec(call, program, call.inside, *words, uv=False, network=False)
-    return _tool(call, spec, "", b"", 120).out.show(1000).decode()
+    lib = call.cache / "store/envs" / environment.python.split("/")[-3] / "lib"
+    names = (path.name for path in lib.glob("python*/site-packages/*"))
+    return not any(name.endswith(".pth") or "customize" in name for name in names)
 
 
 def _evict(call: Call) -> None:
     """Keep the cache below its limit: the environments that were not used for longest go first."""
-    used = call.cache / "used"
-    ages = {p: time.time() - p.stat().st_mtime for p in used.iterdir() if len(p.name) == 32}
-    records = sorted(ages, key=lambda p: -ages[p])
-    names = {record: f"envs/{record.name}" for record in records}
-    measure = "find new -mindepth 1 -maxdepth 1 -mmin +60 -exec rm -rf {} +"  # of killed servers
-    said = _in_store(call, f'{measure}; du -sck cache new "$@" | tail -n 1', *names.values())
-    full = int(said.split()[0]) > call.policy.cache_size << 10
-    idle = [record for record in records if ages[record] > 3600]
-    going = idle[: len(idle) // 2 + 1] if full else records[:-MAX_ENVIRONMENTS]
-    for record in going:
-        for suffix in ("", ".compiled", ".lock"):
-            (used / f"{record.name}{suffix}").unlink(missing_ok=True)
-    if gone := [names[record] for record in going] + ["cache"] * full:
-        _in_store(call, 'rm -rf "$@"; mkdir -p cache', *gone)
+    used, go = call.cache / "used", 'echo ready; read -r _; cd "$1"; shift'
+    ages = {p.name: time.time() - p.stat().st_mtime for p in used.iterdir() if len(p.name) == 32}
+    keys = sorted(ages, key=lambda key: -ages[key])
+    killed = "find new -mindepth 1 -maxdepth 1 -mmin +60 -exec rm -rf {} +"  # of killed servers
+    measure = f'{go}; {killed}; du -sck cache new "$@" | tail -n 1'
+    seen = _step(call, measure, call.inside, *(f"envs/{key}" for key in keys), uv=False)
+    full = int(seen.out.text().split()[0]) > call.policy.cache_size << 10
+    idle = [key for key in keys if ages[key] > 3600]
+    going = idle[: len(idle) // 2 + 1] if full else keys[:-MAX_ENVIRONMENTS]
+    for name in (f"{key}{suffix}" for key in going for suffix in ("", ".compiled", ".lock")):
+        (used / name).unlink(missing_ok=True)
+    if gone := [f"envs/{key}" for key in going] + ["cache"] * full:
+        _step(call, f'{go}; rm -rf "$@"; mkdir -p cache', call.inside, *gone, uv=False)
 
 
 # ---- the public calls
@@ -1810,19 +1748,14 @@ def _evict(call: Call) -> None:
 def _mount(text: str) -> Bind:
     """Return the bind of a --mount; raise Unavailable for what must not be shown to scripts."""
     path, home = os.path.realpath(text.removesuffix(":rw")), os.path.expanduser("~")
+    own = "/(?:proc|sys|dev|etc|usr|run|python|work|tmp/home)(?:/|$)"
     if re.search(":(?!rw$)", text):
-        raise Unavailable(
-            f"--mount {text}: only ':rw' may follow the path, which is the same inside"
-        )
+        raise Unavailable(f"--mount {text}: only ':rw' may follow the path, the same inside")
     if not os.path.exists(path):
         raise Unavailable(f"--mount {path}: there is no such file or directory")
     if path in ("/", "/home", "/tmp", home) or stat.S_ISSOCK(os.stat(path).st_mode):
-        raise Unavailable(
-            f"--mount {path} shows a home directory, / or a socket: name a directory below"
-        )
-    if "/pysbx/" in f"{path}/" or re.match(
-        "/(?:proc|sys|dev|etc|usr|run|python|work|tmp/home)(?:/|$)", path
-    ):
+        raise Unavailable(f"--mount {path} shows a home, / or a socket: name a directory below")
+    if "/pysbx/" in f"{path}/" or re.match(own, path):
         raise Unavailable(f"--mount {path}: the sandbox has its own of that, choose another place")
     return path, path, text.endswith(":rw")
 
@@ -1839,8 +1772,8 @@ def _mounts(policy: Policy) -> list[Bind]:
 def run_spec(policy: Policy, prefix: str = "") -> Spec:
     """Return the sandbox of a script; the same for all scripts of a policy, whatever they import."""
     env, binds = dict(SCRIPT_ENV), _mounts(policy)
-    files: list[tuple[str, bytes]] = []
     native, limits = policy.backend == "native", ["", ""]
+    shown, files = _operator_files({"NETRC": "/dev/null"}) if native else ([], [])
     if policy.network != "off":
         for name in PROXIES:  # without the credentials in them: --pass-env gives the whole
             if value := os.environ.get(name):
@@ -1850,13 +1783,8 @@ def run_spec(policy: Policy, prefix: str = "") -> Spec:
         env |= {"SSL_CERT_FILE": ca, "REQUESTS_CA_BUNDLE": ca} if ca else {}
     env |= {name: os.environ[name] for name in policy.pass_env if name in os.environ}
     if native:
-        cache, (shown, files) = cache_dir("native"), _operator_files({"NETRC": "/dev/null"})
-        binds += [
-            *shown,
-            (f"{cache}/store/envs", "/pysbx/envs", False),
-            (f"{cache}/pythons", "/python", False),
-        ]
-        binds += [(prefix, prefix, False)] * bool(prefix)
+        environments = (f"{cache_dir('native')}/store/envs", "/pysbx/envs", False)
+        binds += [*shown, environments, *_python_binds(prefix)]
         more = 8 if _cgroup_parents() else 0  # the group meets its limit first, and tells
         limits = [str(max(policy.disk, SHM_MB) * 2048), str(policy.max_processes + more)]
     elif policy.backend == "docker":
@@ -1868,31 +1796,28 @@ def run_spec(policy: Policy, prefix: str = "") -> Spec:
 _spares: dict[tuple[Spec, str], Sandbox] = {}  # by what its gate has read, "" so far nothing
 _settled: dict[Policy, tuple[Policy, str]] = {}
 _lock = threading.Lock()
+_CLOSER = ThreadPoolExecutor(4, thread_name_prefix="pysbx-closer")
+_freeing: set[concurrent.futures.Future[None]] = set()
 
 
 def _keep_spare(spec: Spec, line: str = "") -> None:
     """Start a sandbox ahead of time, unless a fresh one waits; end those of another kind."""
-    with _lock:
-        waiting = _spares.get((spec, line))
-    if waiting and waiting.fresh(SPARE_AGE / 2):
+    if (waiting := _spares.get((spec, line))) and waiting.fresh(SPARE_AGE / 2):
         return
     sandbox = Sandbox(spec)
     if line:
         sandbox.start_python(line)
     with _lock:
-        old = [k for k in _spares if k[0] != spec or bool(k[1]) == bool(line)]
-        unused = [_spares.pop(k) for k in old]
+        for key in [k for k in _spares if k[0] != spec or bool(k[1]) == bool(line)]:
+            _free(_spares.pop(key))
         _spares[spec, line] = sandbox
-    for one in unused:
-        one.close()
 
 
 def end_spares() -> None:
     """End the sandboxes that wait, and finish freeing what others held."""
     with _lock:
-        waiting = [_spares.pop(key) for key in list(_spares)]
-    for sandbox in waiting:
-        _free(sandbox)
+        for key in list(_spares):
+            _free(_spares.pop(key))
     concurrent.futures.wait(list(_freeing), GRACE)
 
 
@@ -1927,7 +1852,6 @@ def settle(policy: Policy, say: Say = lambda text: None) -> tuple[Policy, str]:
     problems: list[str] = []
     order: list[Backend] = ["native", "docker", "none"]
     first = "docker" if policy.backend == "native" and sys.platform != "linux" else policy.backend
-    closed = policy.network != "on" or policy.docker_runtime  # more than "none" can keep
     for backend in order[order.index(first) :]:
         candidate = replace(policy, backend=backend)
         try:
@@ -1935,51 +1859,39 @@ def settle(policy: Policy, say: Say = lambda text: None) -> tuple[Policy, str]:
                 _docker_ready(candidate, say)
             if backend != "none":
                 _keep_spare(run_spec(candidate))
-            elif closed:
+            elif policy.network != "on" or policy.docker_runtime:  # more than it can keep
                 raise Unavailable(f"it cannot keep --network {policy.network} or a runtime")
             elif problems and policy.require_sandbox:
                 break
         except (Unavailable, ValueError) as error:
             problems.append(f"{backend}: {error}")
             continue
-        how = (
-            "the script runs WITHOUT A SANDBOX"
-            if backend == "none"
-            else f"{backend} is used instead"
-        )
-        how = how if problems or backend == "none" else ""
-        _settled[policy] = candidate, "; ".join(filter(None, [how, *problems]))
-        return _settled[policy]
+        how = f"{backend} is used instead" if problems else ""
+        how = "the script runs WITHOUT A SANDBOX" if backend == "none" else how
+        return _settled.setdefault(policy, (candidate, "; ".join(filter(None, [how, *problems]))))
     raise Unavailable("no sandbox works here and one is required: " + "; ".join(problems))
 
 
 def _docker_ready(policy: Policy, say: Say) -> None:
     """Make sure of the engine, the image and the volume; raise Unavailable with the next step."""
-    docker, image = policy.docker_path, policy.docker_image
+    docker, image, runtime = policy.docker_path, policy.docker_image, policy.docker_runtime
     if not shutil.which(docker):
         raise Unavailable(f"{docker} was not found: install docker, or name it with --docker-path")
     code, said, words = _ask([docker, "info", "--format", "{{json .}}"], wait=20)
     if code or "errors during connect" in words or "Cannot connect" in said + words:
-        raise Unavailable(
-            f"the engine cannot be reached: start it, or set DOCKER_HOST ({_shorten(words)[:300]})"
-        )
+        why = f"the engine cannot be reached ({_shorten(words)[:300]})"
+        raise Unavailable(f"{why}: start it, or set DOCKER_HOST")
     if policy.network == "public":
-        raise Unavailable(
-            "containers cannot be kept from the local network: use --network on or off"
-        )
+        raise Unavailable("docker cannot close only the local network: use --network on or off")
     runtimes = json.loads(said).get("Runtimes") or {}
-    if policy.docker_runtime and policy.docker_runtime not in runtimes:
-        raise Unavailable(
-            f"the engine has no runtime {policy.docker_runtime}, but {', '.join(runtimes)}"
-        )
+    if runtime and runtime not in runtimes:
+        raise Unavailable(f"the engine has no runtime {runtime}, but {', '.join(runtimes)}")
     if _ask([docker, "image", "inspect", image])[0]:
         say(f"pulling the image {image}")
         code, _, words = _ask([docker, "pull", "-q", image], wait=1800)
         if code:
-            advice = f"try '{docker} pull {image}', or give --docker-image"
-            raise Unavailable(
-                f"the image {image} cannot be pulled: {_shorten(words)[:300]}; {advice}"
-            )
+            why = f"the image {image} cannot be pulled ({_shorten(words)[:300]})"
+            raise Unavailable(f"{why}: try '{docker} pull {image}', or give --docker-image")
     _sweep(docker)
     command = f"""cd /pysbx && mkdir -p cache envs new pythons && rm -f ca.pem && cat >ca.pem &&
         chown {NOBODY}:{NOBODY} cache envs new pythons && chmod 311 envs &&
@@ -1997,29 +1909,12 @@ def _docker_ready(policy: Policy, say: Say) -> None:
 
 def _sweep(docker: str) -> None:
     """Remove the containers of servers of this host that are dead."""
-    listed = _ask(
-        [docker, "ps", "-a", "--filter", "label=pysbx", "--format", '{{.ID}} {{.Label "pysbx"}}']
-    )
+    listing = "ps -a --filter label=pysbx --format".split()
+    listed = _ask([docker, *listing, '{{.ID}} {{.Label "pysbx"}}'])
     for container, _, server in (line.partition(" ") for line in listed[1].splitlines()):
         node, pid, started = (server.split(":") + ["", "0"])[:3]
         if node == platform.node() and pid.isdigit() and _start_time(int(pid)) != started:
             _ask([docker, "rm", "-f", container])
-
-
-def _read(script: str, dependencies: Iterable[str]) -> tuple[bytes, Metadata, tuple[str, ...]]:
-    """Check what a caller sent; return the bytes of the script, its metadata, all requirements."""
-    source = script.encode("utf-8", "surrogatepass")
-    if len(source) > MAX_SCRIPT:
-        raise InvalidScript(f"the script has {len(source):,} bytes, the limit is {MAX_SCRIPT:,}")
-    if not script.strip():
-        raise InvalidScript("the script is empty: send Python code")
-    metadata = read_metadata(script)
-    wanted = tuple(dict.fromkeys([*metadata.dependencies, *check_requirements(dependencies)]))
-    if len(wanted) > MAX_REQUIREMENTS:
-        raise InvalidScript(
-            f"{len(wanted)} dependencies are too many, the limit is {MAX_REQUIREMENTS}"
-        )
-    return source, metadata, wanted
 
 
 # a pipe cannot be read again, as Python does for an encoding that is not UTF-8
@@ -2028,9 +1923,27 @@ _last: dict[Policy, tuple[Call, Environment, str]] = {}
 _uncompiled: list[tuple[Call, Environment]] = []
 
 
-def _line(environment: Environment, timeout: float) -> str:
-    """Return what the gate of a script reads: seconds of CPU time, the interpreter."""
-    return f"{int(timeout) + 2} {environment.python}"
+def _begin(
+    script: str, dependencies: Iterable[str], policy: Policy, cancel: int | None, say: Say | None
+) -> tuple[Call, bytes, list[str]]:
+    """Check what a caller sent, settle sandbox and interpreter -> call, script, notes."""
+    source = script.encode("utf-8", "surrogatepass")
+    if len(source) > MAX_SCRIPT:
+        raise InvalidScript(f"the script has {len(source):,} bytes, the limit is {MAX_SCRIPT:,}")
+    if not script.strip():
+        raise InvalidScript("the script is empty: send Python code")
+    metadata = read_metadata(script)
+    wanted = tuple(dict.fromkeys([*metadata.dependencies, *check_requirements(dependencies)]))
+    if len(wanted) > MAX_REQUIREMENTS:
+        raise InvalidScript(f"{len(wanted)} dependencies are too many: at most {MAX_REQUIREMENTS}")
+    say = say or (lambda text: None)
+    settled, warning = settle(policy, say)
+    notes = [f"warning: {warning}"] if warning else []
+    for note in notes:
+        say(note)
+    python = choose_python(Call(settled, say, cancel), metadata.requires_python)
+    call = Call(settled, say, cancel, python, wanted, metadata.exclude_newer)
+    return call, source, [*metadata.warnings, *filter(None, [python.note]), *notes]
 
 
 def run(
@@ -2049,24 +1962,17 @@ def run(
     when it can be read. `progress` gets words such as "installing". `echo` gets (0 or 1, bytes) of
     stdout and stderr as they come. Raises InvalidScript or Unavailable if nothing was run.
     """
-    say = progress or (lambda text: None)
-    source, metadata, requirements = _read(script, dependencies)
-    settled, warning = settle(policy, say)
-    if warning:
-        say(f"warning: {warning}")
-    call, python = _with_python(Call(settled, say, cancel), metadata.requires_python)
-    environment = prepare(call, python, requirements, metadata.exclude_newer)
+    call, source, notes = _begin(script, dependencies, policy, cancel, progress)
+    environment = prepare(call)
     _uncompiled.append((call, environment))
-    notes = [*metadata.warnings, python.note, warning and f"warning: {warning}"]
-    line = _line(environment, timeout)
+    line = f"{int(timeout) + 2} {environment.python}"  # seconds of CPU time, the interpreter
     _last[policy] = call, environment, line
     piped = len(source) <= 1 << 16 and not _CODING.match(source)
-    sandbox = _sandbox(run_spec(settled, python.prefix), cancel, line if piped else "")
-    total = policy.max_output_bytes
+    spec, total = run_spec(call.policy, call.python.prefix), policy.max_output_bytes
+    sandbox = _sandbox(spec, cancel, line if piped else "")
     try:
-        say("running")
-        half = (total + 1) // 2
-        seen = run_capped(sandbox, line, source, timeout, half, echo)
+        call.say("running")
+        seen = run_capped(sandbox, line, source, timeout, (total + 1) // 2, echo)
         files = sandbox.files(notes)
     finally:  # nothing is alive by now; what is left to free need not be waited for
         _free(sandbox)
@@ -2075,27 +1981,22 @@ def run(
         shown = sandbox.backend != "docker"  # the heads were echoed while it ran
         echo(0, seen.out.show(total - err, len(seen.out.head) * shown))
         echo(1, seen.err.show(err, len(seen.err.head) * shown))
-    out, errors = seen.out.show(total - err), seen.err.show(err)
     return Result(
         status=seen.why,
         exit_code=seen.code,
         limit=seen.limit,
         seconds=seen.seconds,
-        stdout=out.decode(errors="replace"),
-        stderr=errors.decode(errors="replace"),
+        stdout=seen.out.text(total - err),
+        stderr=seen.err.text(err),
         stdout_bytes=seen.out.total,
         stderr_bytes=seen.err.total,
         install_seconds=environment.seconds,
         isolation=sandbox.isolation(),
-        python=python.version,
+        python=call.python.version,
         packages=environment.packages,
-        notes=tuple(filter(None, notes)),
+        notes=tuple(notes),
         files=files,
     )
-
-
-_CLOSER = ThreadPoolExecutor(4, thread_name_prefix="pysbx-closer")
-_freeing: set[concurrent.futures.Future[None]] = set()
 
 
 def after_run(policy: Policy, *, spare: bool = True) -> None:
@@ -2104,7 +2005,7 @@ def after_run(policy: Policy, *, spare: bool = True) -> None:
         call, used, line = _last.pop(policy)
         with contextlib.suppress(SandboxError, OSError):
             if spare and call.policy.backend != "none":
-                spec = run_spec(call.policy, call.prefix)
+                spec = run_spec(call.policy, call.python.prefix)
                 if call.policy.backend == "native" and _starts_clean(call, used):
                     _keep_spare(spec, line)
                 _keep_spare(spec)
@@ -2112,7 +2013,7 @@ def after_run(policy: Policy, *, spare: bool = True) -> None:
             while _uncompiled:
                 made, environment = _uncompiled.pop()
                 grown |= environment.seconds > 0
-                _compile(Call(made.policy, nice=10, prefix=made.prefix), environment)
+                _compile(Call(made.policy, nice=10, python=made.python), environment)
             if grown:  # only then is the cache worth a walk
                 _evict(Call(call.policy, nice=10))
 
@@ -2120,9 +2021,8 @@ def after_run(policy: Policy, *, spare: bool = True) -> None:
 def warm(policy: Policy, requirements: Iterable[str]) -> str:
     """Install packages at low priority, so that they are in the cache; return how it went."""
     try:
-        call = Call(settle(policy)[0], nice=19)
-        call, python = _with_python(call, None)
-        made = prepare(call, python, check_requirements(requirements))
+        call = Call(settle(policy)[0], nice=19, requirements=check_requirements(requirements))
+        made = prepare(replace(call, python=choose_python(call, None)))
         return f"{len(made.packages)} packages are ready"
     except (SandboxError, OSError) as error:
         return f"failed: {error}"
@@ -2140,110 +2040,102 @@ def validate(
 
     Raises InvalidScript for unusable metadata, Unavailable if it cannot be checked here.
     """
-    source, metadata, requirements = _read(script, dependencies)
-    settled, warning = settle(policy)
-    call = Call(settled, progress or (lambda text: None), cancel)
-    call, python = _with_python(call, metadata.requires_python)
+    call, source, notes = _begin(script, dependencies, policy, cancel, progress)
     checker = f"compile({source!r}, 'the script', 'exec', dont_inherit=True)".encode()
-    spec = run_spec(settled, python.prefix)
-    seen = _tool(call, spec, _line(prepare(call, python, ()), 60), checker, 60)
-    said, problems, packages = seen.err.show(4000).decode(errors="replace"), [], []
+    line = f"62 {prepare(replace(call, requirements=(), newer='')).python}"
+    with contextlib.closing(Sandbox(run_spec(call.policy, call.python.prefix), cancel)) as sandbox:
+        seen = run_capped(sandbox, line, checker, 60)
+    problems, packages = [], []
     if seen.code:
-        problems.append(
-            "it does not compile:\n" + said[max(0, said.rfind('  File "the script"')) :]
-        )
-    if requirements:
-        newer = ["--exclude-newer", metadata.exclude_newer] if metadata.exclude_newer else []
-        spec = _tool_spec(call, RESOLVE, call.uv, "--no-build", *newer)
-        seen = _tool(call, spec, python.path, _stub(requirements), settled.install_timeout)
-        packages = [p for p in seen.out.show(1 << 20).decode().splitlines() if "==" in p]
-        said = _shorten(seen.err.show(8000).decode(errors="replace"))
-        problems += [f"the dependencies cannot be resolved: {said}"] if seen.code else []
-    warnings = filter(None, (*metadata.warnings, python.note, warning))
-    return Report(python.version, tuple(packages), tuple(warnings), tuple(problems))
+        said = seen.err.text(4000)
+        said = said[max(0, said.rfind('  File "the script"')) :]
+        problems.append(f"it does not compile:\n{said}")
+    if call.requirements:
+        seen = _step(call, RESOLVE, "--no-build")
+        packages = [line for line in seen.out.text(MB).splitlines() if "==" in line]
+        if seen.code:
+            problems.append(f"the dependencies cannot be resolved: {_shorten(seen.err.text())}")
+    return Report(call.python.version, tuple(packages), tuple(notes), tuple(problems))
 
 
-# what the script of check() sees, and what it means: value | subject | if so | if not | how bad
+# what the script of check() sees, and what it means: subject | if so | if not | how bad
 LOOK = r"""import json, os, socket
 fields = dict(line.split(":\t", 1) for line in open("/proc/self/status") if ":\t" in line)
 places = "/ /usr /etc /proc/sys/kernel/core_pattern /dev /pysbx /python".split()
 print(json.dumps({
-    "powerless": int(fields["CapEff"], 16) == int(fields["CapBnd"], 16) == 0,
-    "locked": fields["NoNewPrivs"].strip() == "1", "filtered": fields["Seccomp"].strip() == "2",
-    "harmless": os.stat("/usr").st_uid != os.getuid(),
-    "fixed": not [place for place in places if os.access(place, os.W_OK)],
-    "alone": len([p for p in os.listdir("/proc") if p.isdigit()]) < 10,
-    "closed": [n for _, n in socket.if_nameindex()] == ["lo"],
+    "capabilities": int(fields["CapEff"], 16) == int(fields["CapBnd"], 16) == 0,
+    "privileges": fields["NoNewPrivs"] == "1\n", "system calls": fields["Seccomp"] == "2\n",
+    "user": os.stat("/usr").st_uid != os.getuid(),
+    "system": not [place for place in places if os.access(place, os.W_OK)],
+    "processes": len([p for p in os.listdir("/proc") if p.isdigit()]) < 10,
+    "network": [n for _, n in socket.if_nameindex()] == ["lo"],
 }))"""
-MEANING = """powerless | capabilities | none | scripts hold some | FAIL
-locked | privileges | cannot be gained | setuid programs work | FAIL
-filtered | system calls | filtered | not filtered | FAIL
-harmless | user | not root on the host | root on the host, or of the container's image | CAUTION
-fixed | system | read-only | can be written by scripts | FAIL
-alone | processes | only its own are seen | those of the host are seen | FAIL
-limited | limits | {limits} | {limits}; no cgroup can be made here | CAUTION
-closed | network | only a loopback of its own | {network} | CAUTION"""
+MEANING = """capabilities | none | scripts hold some | FAIL
+privileges | cannot be gained | setuid programs work | FAIL
+system calls | filtered | not filtered | FAIL
+user | not root on the host | root on the host, or of the container's image | CAUTION
+system | read-only | can be written by scripts | FAIL
+processes | only its own are seen | those of the host are seen | FAIL
+limits | {limits} | {limits}; no cgroup can be made here | CAUTION
+network | only a loopback of its own | {network} | CAUTION"""
+OLD_BWRAP = """before 0.12 it follows links while it mounts (CVE-2026-87766), unless your
+distribution fixed that; here no mount lies below a place that a script could write before"""
 
 
 def check(policy: Policy = Policy()) -> list[Finding]:
     """Start the real sandbox, look at it from inside, and say what is well and what is not."""
     found: list[Finding] = []
+
+    def add(fine: bool, subject: str, text: str, otherwise: Verdict = "FAIL") -> None:
+        found.append(Finding("PASS" if fine else otherwise, subject, text))
+
     try:
         uv = find_uv(policy)
-        found.append(Finding("PASS", "uv", f"{uv}, {_ask([uv, '--version'])[1].strip()}"))
+        add(True, "uv", f"{uv}, {_ask([uv, '--version'])[1].strip()}")
         settled, warning = settle(policy)
-        call = Call(settled)
-        as_asked = settled.backend == policy.backend != "none"
-        found.append(
-            Finding("PASS" if as_asked else "FAIL", "backend", warning or settled.backend)
-        )
-        found += _describe_backend(call)
-        python = choose_python(call, None)
-        text = f"{python.version}, {python.path}"
-        found.append(Finding("CAUTION" if python.note else "PASS", "python", python.note or text))
+        add(settled.backend == policy.backend != "none", "backend", warning or settled.backend)
+        if settled.backend != "none":
+            found.append(_describe_backend(settled))
+        python = choose_python(Call(settled), None)
+        version = f"{python.version}, {python.path}"
+        add(not python.note, "python", python.note or version, "CAUTION")
         result = run(LOOK, policy=policy)
         seen = json.loads(result.stdout)
     except (SandboxError, ValueError) as error:
-        return [*found, Finding("FAIL", "sandbox", str(error))]
+        add(False, "sandbox", str(error))
+        return found
     if settled.backend == "none":
-        return [*found, Finding("FAIL", "sandbox", "none: scripts run with your rights")]
-    seen["limited"] = "(by cgroup)" in result.isolation or "(by engine)" in result.isolation
+        add(False, "sandbox", "none: scripts run with your rights")
+        return found
+    seen["limits"] = "(by cgroup)" in result.isolation or "(by engine)" in result.isolation
     reach = "scripts reach what this machine reaches, its loopback too: --network off closes it"
     reach = "the engine's bridge: the local network too" if settled.backend == "docker" else reach
     reach = "the internet, not this host nor its network" if policy.network == "public" else reach
     for line in MEANING.format(limits=result.isolation, network=reach).splitlines():
-        key, subject, good, bad, verdict = line.split(" | ")
-        fine = seen[key] or key == "closed" and policy.network == "public"
-        grade = cast(Verdict, "PASS" if fine else verdict)
-        found.append(Finding(grade, subject, good if seen[key] else bad))
-    count = sum(len(p.name) == 32 for p in (call.cache / "used").iterdir())
-    text = f"{call.cache}, {count} environments, at most {policy.cache_size} MB"
-    return [*found, Finding("PASS", "cache", text)]
+        subject, good, bad, verdict = line.split(" | ")
+        fine = seen[subject] or subject == "network" and policy.network == "public"
+        add(fine, subject, good if seen[subject] else bad, cast(Verdict, verdict))
+    cache = cache_dir(settled.backend)
+    count = sum(len(path.name) == 32 for path in (cache / "used").iterdir())
+    add(True, "cache", f"{cache}, {count} environments, at most {policy.cache_size} MB")
+    return found
 
 
-def _describe_backend(call: Call) -> list[Finding]:
+def _describe_backend(policy: Policy) -> Finding:
     """Say what the sandbox is made with: version of bwrap, or engine, image and volume."""
-    policy = call.policy
     if policy.backend == "docker":
-        form = "{{.ServerVersion}}, runtime {{.DefaultRuntime}}, cgroup v{{.CgroupVersion}}, {{.SecurityOptions}}"
-        engine = _ask([policy.docker_path, "info", "--format", form])[1].strip()
-        size = _ask([policy.docker_path, "system", "df", "-v", "--format", "{{json .Volumes}}"])[1]
-        volume = re.search(rf'"Name":"{VOLUME}"[^}}]*"Size":"([^"]*)"', size)
-        text = (
-            f"{engine}; image {policy.docker_image}; volume {VOLUME} {volume[1] if volume else ''}"
-        )
-        return [Finding("PASS", "engine", text)]
-    if policy.backend == "none":
-        return []
+        docker, form = policy.docker_path, "{{.ServerVersion}}, runtime {{.DefaultRuntime}}, "
+        form += "cgroup v{{.CgroupVersion}}, {{.SecurityOptions}}"
+        engine = _ask([docker, "info", "--format", form])[1].strip()
+        size = _ask([docker, "system", "df", "-v", "--format", "{{json .Volumes}}"])[1]
+        size = "".join(re.findall(rf'"Name":"{VOLUME}"[^}}]*"Size":"([^"]*)"', size)[:1])
+        text = f"{engine}; image {policy.docker_image}; volume {VOLUME} {size}"
+        return Finding("PASS", "engine", text)
     version = _ask([_bwrap()[0], "--version"])[1].split()[-1]
     text = f"{version}, {_bwrap()[0]}"
     if tuple(map(int, re.findall(r"\d+", version)[:2])) >= (0, 12):
-        return [Finding("PASS", "bwrap", text)]
-    text += (
-        "; before 0.12 it follows links while it mounts (CVE-2026-87766), unless your distribution"
-    )
-    text += " fixed that; here no mount lies below a place that a script could write before"
-    return [Finding("CAUTION", "bwrap", text)]
+        return Finding("PASS", "bwrap", text)
+    return Finding("CAUTION", "bwrap", f"{text}; {' '.join(OLD_BWRAP.splitlines())}")
 
 
 def main() -> int:
@@ -2251,21 +2143,14 @@ def main() -> int:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         result = run(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    except IndexError:
-        print("usage: python pysbx_sandbox.py SCRIPT", file=sys.stderr)
-    except (SandboxError, OSError, UnicodeError) as error:
-        print(f"pysbx: {error}", file=sys.stderr)
-    else:
-        print(result.stdout, end="")
-        print(
-            result.stderr,
-            *(f"pysbx: {note}\n" for note in result.notes),
-            sep="",
-            end="",
-            file=sys.stderr,
-        )
-        return 124 if result.status == "timeout" else result.exit_code
-    return 125
+    except (IndexError, SandboxError, OSError, UnicodeError) as error:
+        usage = "usage: python pysbx_sandbox.py SCRIPT"
+        print(usage if isinstance(error, IndexError) else f"pysbx: {error}", file=sys.stderr)
+        return 125
+    notes = [f"pysbx: {note}\n" for note in result.notes]
+    print(result.stdout, end="")
+    print(result.stderr, *notes, sep="", end="", file=sys.stderr)
+    return 124 if result.status == "timeout" else result.exit_code
 
 
 if __name__ == "__main__":

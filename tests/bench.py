@@ -1003,7 +1003,7 @@ def stages(bench: Bench) -> None:
         return None
     script = "print('hello')\n"
     watched = {
-        "_read": "check the text, read metadata",
+        "read_metadata": "read metadata",
         "settle": "settle the backend",
         "choose_python": "choose the interpreter",
         "prepare": "look the environment up",
