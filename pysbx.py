@@ -31,7 +31,7 @@ from pysbx_sandbox import InvalidScript, Policy, Result, SandboxError, Unavailab
 MAX_IMAGES = 500_000  # bytes of images in a result: Claude Desktop takes 1 MB, base64 included
 MAX_SHOWN = 4000  # bytes of a text file that is shown
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-WARM_AFTER = 15.0  # seconds without a run
+SPARE_AFTER, WARM_AFTER = 1.0, 15.0  # seconds without a run
 IMAGES = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF.{4}WEBP": "webp"}
 WARM = """numpy pandas matplotlib scipy scikit-learn requests httpx beautifulsoup4 lxml pillow
     pyyaml python-dateutil openpyxl tabulate rich tqdm""".split()
@@ -40,7 +40,7 @@ between calls. Declare packages in `dependencies` or in a PEP 723 block; they ar
 the time limit starts. Print what you want to see; files left in the working directory come back."""
 
 
-EXECUTE = """Run a Python script in a fresh sandbox; returns exit code, stdout, stderr and files.
+EXECUTE = """Run a Python script {where}; returns exit code, stdout, stderr and files.
 Packages: name them in `dependencies` or in a PEP 723 block of the script; they are installed before
 the time limit starts. The working directory is empty and private; files left in it come back, images
 as images; plt.show() works. Nothing is kept between calls. There is no stdin. Network: {p.network}.
@@ -93,6 +93,8 @@ def hints(script: str, result: Result, timeout: float) -> list[str]:
     found: dict[str, object] = {late: result.status == "timeout"}
     found |= {hint: re.search(pattern, said) for pattern, hint in table}
     found["the script is in a markdown fence: send bare Python, without the ``` lines"] = fence
+    magic = "SyntaxError" in said and re.search(r"(?m)^\s*[!%]\s*\w", script)
+    found["! and % commands of notebooks do not work: declare packages in `dependencies`"] = magic
     found[f"the {result.limit} was reached ({result.isolation})"] = result.limit
     silent = result.status == "exited" and not left
     found["nothing was printed: print() what you want to see"] = silent
@@ -120,13 +122,13 @@ def blocks(script: str, result: Result, timeout: float) -> tuple[list[str], list
     for file in result.files:
         data = file.data or b""
         kind = next((k for magic, k in IMAGES.items() if re.match(magic, data, re.DOTALL)), "")
-        what = kind + " image" if kind else "file"
+        what, large = kind + " image" if kind else "file", ""
         if kind and len(data) <= room:
             images.append((kind, data))
             room -= len(data)
         elif kind or file.data is None:
-            what += ", too large to show"
-        lines.append(f"--- {what} {clean(file.name)}, {file.size:,} bytes ---")
+            large = ", too large to show"
+        lines.append(f"--- {what} {clean(file.name)}, {file.size:,} bytes{large} ---")
         if not kind and 0 < len(data) <= min(MAX_SHOWN, text_room) and b"\0" not in data:
             lines.append(clean(data.decode("utf-8", "replace")).removesuffix("\n"))
             text_room -= len(data)
@@ -135,7 +137,7 @@ def blocks(script: str, result: Result, timeout: float) -> tuple[list[str], list
 
 def report_lines(report: sandbox.Report) -> list[str]:
     """Return what validate found as text; its first line says whether the script can run."""
-    first = "problems were found" if report.problems else "the script can run"
+    first = "problems were found" if report.problems else "it compiles, what it declares resolves"
     notes = [f"note: {warning}" for warning in report.warnings]
     return [f"{first}; Python {report.python}", *report.problems, *notes, *report.packages]
 
@@ -214,7 +216,12 @@ class Service:
             log(f"warning: {self.warning}")
 
     def warm_up(self) -> None:
-        """When nothing has run for a while: install what scripts often ask for, out of the way."""
+        """Have an interpreter wait for the first script; after a while install what many ask for."""
+        while self.going or time.monotonic() - self.last < SPARE_AFTER:
+            time.sleep(0.1)
+        if not self.options.no_spare:
+            sandbox.warm(self.policy, [])
+            self.after_run()
         while self.going or time.monotonic() - self.last < WARM_AFTER:
             time.sleep(1)
         self.warmed = "being installed"
@@ -258,10 +265,13 @@ def answer(lines: list[str], error: bool = False, images: Sequence[Image] = ()) 
     return CallToolResult(content=[TextContent(text="\n".join(lines)), *shown], is_error=error)
 
 
-def tool(server: Any, title: str, text: str, *, quiet: bool = True, **meta: Any) -> Any:
+def tool(
+    server: Any, title: str, text: str, *, quiet: bool = True, harmful: bool = False, **meta: Any
+) -> Any:
     """Return a decorator that registers a tool; what the tool raises becomes a sentence."""
-    hints = {"readOnlyHint": quiet, "idempotentHint": quiet, "openWorldHint": not quiet}
-    more = {"annotations": hints | {"destructiveHint": False}, "structured_output": False}
+    hints = {"readOnlyHint": quiet, "idempotentHint": quiet, "openWorldHint": True}
+    hints["destructiveHint"] = harmful
+    more = {"annotations": hints, "structured_output": False}
 
     def register(function: Callable[..., Any]) -> None:
         @server.tool(title=title, description=text, meta=meta or None, **more)  # type: ignore[untyped-decorator]
@@ -284,7 +294,12 @@ def add_tools(server: Any, service: Service) -> None:
 
     policy, limit = service.policy, service.options.max_timeout
     default = min(service.options.default_timeout, limit)
-    mounts = f" Paths of the host: {', '.join(policy.mounts)}." if policy.mounts else ""
+    bare = policy.backend == "none"
+    where = "on this machine WITHOUT A SANDBOX" if bare else "in a fresh sandbox"
+    binds = [] if bare else sandbox.mounts(policy)
+    shown = [f"{path} ({'writable' if writable else 'read-only'})" for path, _, writable in binds]
+    mounts = f" Paths of the host: {', '.join(shown)}." if shown else ""
+    harmful = bare or any(writable for _, _, writable in binds)
     says = "Python source; runs as a file; may have a PEP 723 block"
     Code = Annotated[str, Field(description=says)]
     says = "Packages to install, as on PyPI: ['numpy', 'pandas>=2']"
@@ -308,9 +323,9 @@ def add_tools(server: Any, service: Service) -> None:
 
     Asked = Annotated[sdk.ElicitationResult[Consent], sdk.Resolve(ask)]
 
-    text = EXECUTE.format(p=policy, limit=limit, mounts=mounts)
+    text = EXECUTE.format(p=policy, limit=limit, mounts=mounts, where=where)
 
-    @tool(server, "Run Python", text, quiet=False, **META)  # type: ignore[untyped-decorator]
+    @tool(server, "Run Python", text, quiet=False, harmful=harmful, **META)  # type: ignore[untyped-decorator]
     async def execute_python(
         script: Code, ctx: sdk.Context, said: Asked, dependencies: Names, timeout_seconds: Seconds
     ) -> Any:
@@ -367,6 +382,10 @@ def serve(policy: Policy, options: argparse.Namespace) -> NoReturn:
     http = options.transport == "http"
     if http and options.host not in LOOPBACK and not options.token:
         raise Unavailable("beyond loopback set PYSBX_TOKEN, or PYSBX_TOKEN_FILE, to a secret")
+    if not http and sys.stdin.isatty():
+        log(
+            "serving MCP on stdin: a client starts this, 'pysbx SCRIPT' runs a script, Ctrl-C ends"
+        )
     service = Service(policy, options)
     probe = threading.Thread(target=service.first_spare)
     probe.start()  # while the SDK is imported
@@ -442,7 +461,11 @@ async def serve_http(server: Any, policy: Policy, options: argparse.Namespace) -
     app = server.streamable_http_app(stateless_http=True, json_response=True, host=host)
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind((host, port))  # an address in use is one sentence
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            remedy = "choose another --host or --port"
+            raise Unavailable(f"{host}:{port}: {error.strerror}; {remedy}") from None
     log(f"serving http://{host}:{port}/mcp")
     more: dict[str, Any] = {"log_level": "warning", "timeout_graceful_shutdown": 2}
     config = uvicorn.Config(heeding_hang_up(app), host=host, port=port, **more)
@@ -530,10 +553,13 @@ def contradiction(o: argparse.Namespace) -> str:
     backend, http = o.sandbox_backend, o.transport == "http"
     none, docker = backend == "none", backend == "docker"
     once, opens, packages = o.script or o.check, o.network == "on", vars(o)["with"]
+    late = o.default_timeout > o.max_timeout and o.default_timeout != 30
+    pairs = [name for name in o.pass_env if "=" in name]
     version = re.fullmatch(r"(3\.\d{1,2}(\.\d{1,2})?)?", o.python_version)
     wrong: dict[str, object] = {
         f"--python-version {o.python_version!r} is not one such as 3.13 or 3.13.1": not version,
-        "--default-timeout is more than --max-timeout": o.default_timeout > o.max_timeout,
+        "--default-timeout is more than --max-timeout": late,
+        "--pass-env takes the name of a variable, not NAME=VALUE": pairs,
         "--sandbox-backend none contradicts --require-sandbox": none and o.require_sandbox,
         "--files-out and --with need a SCRIPT": (o.files_out or packages) and not o.script,
         "--transport http serves: it takes neither SCRIPT nor --check": http and once,
@@ -569,18 +595,20 @@ def run_once(policy: Policy, options: argparse.Namespace) -> int:
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)
-    target, limit = Path(options.files_out), options.default_timeout
+    target, limit = Path(options.files_out), min(options.default_timeout, options.max_timeout)
     if options.files_out:
-        target.mkdir(parents=True, exist_ok=True)
-        if not os.access(target, os.W_OK):
-            raise Unavailable(f"--files-out {target} cannot be written")
+        with contextlib.suppress(OSError):  # the next line says what is wrong
+            target.mkdir(parents=True, exist_ok=True)
+        if not target.is_dir() or not os.access(target, os.W_OK):
+            raise Unavailable(f"--files-out {target} is not a directory that can be written")
     more: dict[str, Any] = {"cancel": reader, "echo": echo, "progress": say, "policy": policy}
     script = read_script(options.script)
     result = sandbox.run(script, dependencies=vars(options)["with"], timeout=limit, **more)
     lines = ending(result, limit, stopped)
     lines += [note for note in result.notes if not note.startswith("warning")]
-    if options.files_out:
-        lines += write_files(result, target)
+    if options.files_out and result.files:
+        failed = list(write_files(result, target))
+        lines += [*failed, f"{len(result.files) - len(failed)} files written to {target}"]
     elif result.files:
         lines.append(f"files left by the script: {len(result.files)}; --files-out DIR keeps them")
     for line in lines:
@@ -604,12 +632,13 @@ def ending(result: Result, limit: int, stopped: list[int]) -> list[str]:
     """Return lines on how a script ended, where its own exit code does not say it all."""
     late, number = result.status == "timeout", result.exit_code - 128
     by_signal = f"the script was ended by signal {number} ({result.signal})"
-    texts = {
-        "interrupted": stopped,
-        f"the script's time limit of {limit} s ran out: timed out": late and not stopped,
+    raises = {"memory": "--memory", "disk": "--disk"}.get(result.limit[:-6], "--max-processes")
+    texts: dict[str, object] = {
+        "interrupted": stopped and stopped[0] != signal.SIGPIPE,
+        f"timed out after {limit} s: --default-timeout gives it more": late and not stopped,
         by_signal: result.signal and not late and not stopped,
         "--with NAME installs a package": "No module named" in result.stderr,
-        f"the {result.limit} was reached": result.limit,
+        f"the {result.limit} was reached: {raises} gives it more": result.limit,
     }
     return those(texts)
 
@@ -645,14 +674,18 @@ def main() -> int:
     given = {"backend": backend, "build": not options.no_build, **vars(options)}
     policy = Policy(**{field: given[field] for field in Policy.__dataclass_fields__})
     try:
+        if options.audit_log:  # not to be missed later
+            open(options.audit_log, "a").close()
         if options.check:
             found = sandbox.check(policy)
             print("\n".join(check_lines(found)))
             return int(any(f.verdict == "FAIL" for f in found))
         return run_once(policy, options) if options.script else serve(policy, options)
     except Exception as error:
-        known = isinstance(error, SandboxError | OSError)
-        log(str(error) if known else f"pysbx failed, please report it: {error!r}")
+        text = f"pysbx failed, please report it: {error!r}"
+        if isinstance(error, OSError):
+            text = f"{error.filename or 'failed'}: {error.strerror}"
+        log(str(error) if isinstance(error, SandboxError) else text)
         return 125
     finally:
         sandbox.end_spares()

@@ -27,6 +27,7 @@ import itertools
 import json
 import os
 import platform
+import pwd
 import re
 import secrets
 import select
@@ -45,7 +46,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, Literal, cast
+from typing import IO, Any, Literal, cast, get_args
 
 __version__ = "1.0.0"
 __all__ = """Policy Metadata Result Report Finding File SandboxError InvalidScript Unavailable run
@@ -168,7 +169,7 @@ class Policy:
     """What a script may use. Sizes are in MB (2**20 bytes), times in seconds."""
 
     backend: Backend = "native" if sys.platform == "linux" else "docker"
-    require_sandbox: bool = False  # refuse rather than fall back to "none"
+    require_sandbox: bool = True  # refuse rather than fall back to "none"
     network: Literal["on", "off", "public"] = "on"
     python_version: str = ""  # "3.12", "3.12.1"; "" prefers PYTHON and takes what there is
     memory: int = 2048
@@ -188,15 +189,15 @@ class Policy:
     def __post_init__(self) -> None:
         numbers = (self.memory, self.disk, self.max_processes, self.install_timeout)
         tuples = isinstance(self.mounts, tuple) and isinstance(self.pass_env, tuple)
-        wrong = {
-            "backend": self.backend not in ("native", "docker", "none"),
-            "network": self.network not in ("on", "off", "public"),
-            "memory, disk, max_processes and install_timeout": min(numbers) <= 0,
-            "max_output_bytes": self.max_output_bytes < 2,
-            "mounts and pass_env": not tuples,
+        rules = {
+            "backend must be 'native', 'docker' or 'none'": self.backend in get_args(Backend),
+            "network must be 'on', 'off' or 'public'": self.network in ("on", "off", "public"),
+            "memory, disk, max_processes and install_timeout must be over 0": min(numbers) > 0,
+            "max_output_bytes must be 2 or more": self.max_output_bytes >= 2,
+            "mounts and pass_env must be tuples of text": tuples,
         }
-        for field in (name for name, holds in wrong.items() if holds):
-            raise ValueError(f"Policy: {field} must be as its declaration says")
+        for rule in (rule for rule, holds in rules.items() if not holds):
+            raise ValueError(f"Policy: {rule}")
 
 
 @dataclass(frozen=True)
@@ -679,7 +680,11 @@ def cache_dir(backend: Backend) -> Path:
     place the sandbox's uid can enter; /var/tmp or TMPDIR where none of these can be written.
     """
     xdg, home = os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME", "")
-    return _made_cache_dir(backend, xdg if os.path.isabs(xdg) and _reachable(xdg) else "", home)
+    there = Path(xdg)
+    while not there.exists():  # it is made if need be, as the specification of XDG wants it
+        there = there.parent
+    good = os.path.isabs(xdg) and _reachable(str(there))
+    return _made_cache_dir(backend, xdg if good else "", home)
 
 
 @functools.cache
@@ -1487,7 +1492,12 @@ def _installed(call: Call, request: str = "") -> list[Interpreter]:
     docker, found = call.policy.backend == "docker", []
     for directory in ("",) if docker else ("", own):
         code, said, _ = _uv_python(call, *words, directory=directory)
-        rows = json.loads(said) if code == 0 else []
+        try:
+            rows = json.loads(said) if code == 0 else []
+        except ValueError:
+            raise Unavailable(
+                "the uv that was found does not answer as uv: give --uv-path"
+            ) from None
         rows.sort(key=lambda row: tuple(row["version_parts"].values()), reverse=True)
         for row in rows:
             if row["implementation"] == "cpython" and row["variant"] == "default":
@@ -1747,31 +1757,43 @@ def _evict(call: Call) -> None:
 
 def _mount(text: str) -> Bind:
     """Return the bind of a --mount; raise Unavailable for what must not be shown to scripts."""
-    path, home = os.path.realpath(text.removesuffix(":rw")), os.path.expanduser("~")
-    own = "/(?:proc|sys|dev|etc|usr|run|python|work|tmp/home)(?:/|$)"
+    path = os.path.realpath(text.removesuffix(":rw"))
+    taken = "/(?:proc|sys|dev|etc|usr|run|python|pysbx|work|tmp/home)(?:/|$)"
+    users = [user for user in pwd.getpwall() if user.pw_uid == 0 or user.pw_uid >= 1000]
+    homes = ["/home", "/tmp", os.path.expanduser("~"), *(user.pw_dir for user in users)]
+    cache = str(cache_dir("native").parent)
     if re.search(":(?!rw$)", text):
         raise Unavailable(f"--mount {text}: only ':rw' may follow the path, the same inside")
     if not os.path.exists(path):
         raise Unavailable(f"--mount {path}: there is no such file or directory")
-    if path in ("/", "/home", "/tmp", home) or stat.S_ISSOCK(os.stat(path).st_mode):
-        raise Unavailable(f"--mount {path} shows a home, / or a socket: name a directory below")
-    if "/pysbx/" in f"{path}/" or re.match(own, path):
+    if any(_holds(path, os.path.realpath(home)) for home in homes):
+        raise Unavailable(f"--mount {path} shows a home directory, or /tmp: name one below")
+    if stat.S_ISSOCK(os.stat(path).st_mode):
+        raise Unavailable(f"--mount {path} is a socket: scripts could talk to who listens")
+    if _holds(path, cache) or _holds(cache, path):
+        raise Unavailable(f"--mount {path} shows pysbx's own cache: name another directory")
+    if re.match(taken, path):
         raise Unavailable(f"--mount {path}: the sandbox has its own of that, choose another place")
     return path, path, text.endswith(":rw")
 
 
-def _mounts(policy: Policy) -> list[Bind]:
+def _holds(path: str, other: str) -> bool:
+    """Tell whether a path is another one, or a directory above it."""
+    return os.path.commonpath([path, other]) == path
+
+
+def mounts(policy: Policy) -> list[Bind]:
     """Return the binds of all --mount; one below a writable other is not safe in bwrap."""
     binds = list(dict.fromkeys(map(_mount, policy.mounts)))
     for (one, _, _), (other, _, _) in itertools.permutations(binds, 2):
-        if f"{one}/".startswith(f"{other}/"):
+        if _holds(other, one):
             raise Unavailable(f"--mount {one} lies in --mount {other}: one of them is enough")
     return binds
 
 
 def run_spec(policy: Policy, prefix: str = "") -> Spec:
     """Return the sandbox of a script; the same for all scripts of a policy, whatever they import."""
-    env, binds = dict(SCRIPT_ENV), _mounts(policy)
+    env, binds = dict(SCRIPT_ENV), mounts(policy)
     native, limits = policy.backend == "native", ["", ""]
     shown, files = _operator_files({"NETRC": "/dev/null"}) if native else ([], [])
     if policy.network != "off":
@@ -1848,11 +1870,13 @@ def settle(policy: Policy, say: Say = lambda text: None) -> tuple[Policy, str]:
     """
     if policy in _settled:
         return _settled[policy]
-    _mounts(policy)
+    mounts(policy)
     problems: list[str] = []
-    order: list[Backend] = ["native", "docker", "none"]
-    first = "docker" if policy.backend == "native" and sys.platform != "linux" else policy.backend
-    for backend in order[order.index(first) :]:
+    linux, order = sys.platform == "linux", cast(list[Backend], ["docker", "none"])
+    first: Backend = "docker" if policy.backend == "native" and not linux else policy.backend
+    if linux and not policy.docker_runtime:  # which only docker has
+        order.insert(0, "native")
+    for backend in [first, *(b for b in order if first not in (b, "none"))]:
         candidate = replace(policy, backend=backend)
         try:
             if backend == "docker":
@@ -1879,8 +1903,10 @@ def _docker_ready(policy: Policy, say: Say) -> None:
         raise Unavailable(f"{docker} was not found: install docker, or name it with --docker-path")
     code, said, words = _ask([docker, "info", "--format", "{{json .}}"], wait=20)
     if code or "errors during connect" in words or "Cannot connect" in said + words:
-        why = f"the engine cannot be reached ({_shorten(words)[:300]})"
-        raise Unavailable(f"{why}: start it, or set DOCKER_HOST")
+        remedy = "start it, or set DOCKER_HOST"
+        if "permission denied" in words:
+            remedy = "join the group docker ('sudo usermod -aG docker $USER') and log in again"
+        raise Unavailable(f"the engine cannot be reached: {remedy} ({_shorten(words)[:200]})")
     if policy.network == "public":
         raise Unavailable("docker cannot close only the local network: use --network on or off")
     runtimes = json.loads(said).get("Runtimes") or {}
@@ -1946,6 +1972,11 @@ def _begin(
     return call, source, [*metadata.warnings, *filter(None, [python.note]), *notes]
 
 
+def _line(environment: Environment, timeout: float = 30.0) -> str:
+    """Return what the gate of a script reads: seconds of CPU time, the interpreter."""
+    return f"{int(timeout) + 2} {environment.python}"
+
+
 def run(
     script: str,
     *,
@@ -1962,10 +1993,12 @@ def run(
     when it can be read. `progress` gets words such as "installing". `echo` gets (0 or 1, bytes) of
     stdout and stderr as they come. Raises InvalidScript or Unavailable if nothing was run.
     """
+    if not timeout > 0:
+        raise InvalidScript(f"the time limit must be more than 0 seconds, not {timeout}")
     call, source, notes = _begin(script, dependencies, policy, cancel, progress)
     environment = prepare(call)
     _uncompiled.append((call, environment))
-    line = f"{int(timeout) + 2} {environment.python}"  # seconds of CPU time, the interpreter
+    line = _line(environment, timeout)
     _last[policy] = call, environment, line
     piped = len(source) <= 1 << 16 and not _CODING.match(source)
     spec, total = run_spec(call.policy, call.python.prefix), policy.max_output_bytes
@@ -2022,7 +2055,10 @@ def warm(policy: Policy, requirements: Iterable[str]) -> str:
     """Install packages at low priority, so that they are in the cache; return how it went."""
     try:
         call = Call(settle(policy)[0], nice=19, requirements=check_requirements(requirements))
-        made = prepare(replace(call, python=choose_python(call, None)))
+        call = replace(call, python=choose_python(call, None))
+        made = prepare(call)
+        if not made.packages:  # what most scripts want: an interpreter may wait in it
+            _last.setdefault(policy, (replace(call, nice=0), made, _line(made)))
         return f"{len(made.packages)} packages are ready"
     except (SandboxError, OSError) as error:
         return f"failed: {error}"
@@ -2041,14 +2077,14 @@ def validate(
     Raises InvalidScript for unusable metadata, Unavailable if it cannot be checked here.
     """
     call, source, notes = _begin(script, dependencies, policy, cancel, progress)
-    checker = f"compile({source!r}, 'the script', 'exec', dont_inherit=True)".encode()
-    line = f"62 {prepare(replace(call, requirements=(), newer='')).python}"
+    checker = f"compile({source!r}, '/work/script.py', 'exec', dont_inherit=True)".encode()
+    line = _line(prepare(replace(call, requirements=(), newer="")), 60)
     with contextlib.closing(Sandbox(run_spec(call.policy, call.python.prefix), cancel)) as sandbox:
         seen = run_capped(sandbox, line, checker, 60)
     problems, packages = [], []
     if seen.code:
         said = seen.err.text(4000)
-        said = said[max(0, said.rfind('  File "the script"')) :]
+        said = said[max(0, said.rfind('  File "/work/script.py", line ')) :].rstrip()
         problems.append(f"it does not compile:\n{said}")
     if call.requirements:
         seen = _step(call, RESOLVE, "--no-build")
@@ -2076,10 +2112,11 @@ system calls | filtered | not filtered | FAIL
 user | not root on the host | root on the host, or of the container's image | CAUTION
 system | read-only | can be written by scripts | FAIL
 processes | only its own are seen | those of the host are seen | FAIL
-limits | {limits} | {limits}; no cgroup can be made here | CAUTION
+limits | {limits} | {limits}; no cgroup can be made here: {delegate} | CAUTION
 network | only a loopback of its own | {network} | CAUTION"""
-OLD_BWRAP = """before 0.12 it follows links while it mounts (CVE-2026-87766), unless your
-distribution fixed that; here no mount lies below a place that a script could write before"""
+DELEGATE = "start it by 'systemd-run --user --scope -p Delegate=yes pysbx' for exact limits"
+OLD_BWRAP = """CVE-2026-87766 (before 0.12, unless your distribution fixed it) cannot be used against
+pysbx: no mount lies below a place that a script could write before"""
 
 
 def check(policy: Policy = Policy()) -> list[Finding]:
@@ -2111,10 +2148,18 @@ def check(policy: Policy = Policy()) -> list[Finding]:
     reach = "scripts reach what this machine reaches, its loopback too: --network off closes it"
     reach = "the engine's bridge: the local network too" if settled.backend == "docker" else reach
     reach = "the internet, not this host nor its network" if policy.network == "public" else reach
-    for line in MEANING.format(limits=result.isolation, network=reach).splitlines():
+    for line in MEANING.format(
+        limits=result.isolation, network=reach, delegate=DELEGATE
+    ).splitlines():
         subject, good, bad, verdict = line.split(" | ")
         fine = seen[subject] or subject == "network" and policy.network == "public"
         add(fine, subject, good if seen[subject] else bad, cast(Verdict, verdict))
+    for path, _, writable in mounts(policy):
+        kind = "can be written by scripts" if writable else "read-only"
+        add(not writable, "mount", f"{path}, {kind}", "CAUTION")
+    for name in policy.pass_env:
+        there = name in os.environ
+        add(False, "variable", f"{name} {'reaches scripts' if there else 'is not set'}", "CAUTION")
     cache = cache_dir(settled.backend)
     count = sum(len(path.name) == 32 for path in (cache / "used").iterdir())
     add(True, "cache", f"{cache}, {count} environments, at most {policy.cache_size} MB")
