@@ -1054,7 +1054,7 @@ class Sandbox:
         if self.backend != "docker":
             return False
         last = bytes(stream.head[-200:] + stream.tail[-200:])[-200:]  # it may lie across the two
-        told = re.search(rf"\0{self.word} (\d{{1,3}}(?: \d{{1,9}}){{4}}\n)\Z".encode(), last)
+        told = re.search(rf"\x00{self.word} (\d{{1,3}}(?: \d{{1,9}}){{4}}\n)\Z".encode(), last)
         if told:
             self.ended = told[1].decode()
             stream.drop(len(last) - told.start())
