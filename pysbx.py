@@ -287,6 +287,17 @@ def tool(
     return register
 
 
+def describe(policy: Policy, limit: int) -> tuple[str, str, bool]:
+    """Return what an agent reads: files of the host, the tool, and whether it can do harm."""
+    bare = policy.backend == "none"
+    where = "on this machine WITHOUT A SANDBOX" if bare else "in a fresh sandbox"
+    binds = [] if bare else sandbox.mounts(policy)
+    shown = [f"{path} ({'writable' if writable else 'read-only'})" for path, _, writable in binds]
+    mounts = f" Paths of the host: {', '.join(shown)}." if shown else ""
+    text = EXECUTE.format(p=policy, limit=limit, mounts=mounts, where=where)
+    return mounts, text, bare or any(writable for _, _, writable in binds)
+
+
 def add_tools(server: Any, service: Service) -> None:
     """Register the tools: names, parameters and defaults of the predecessor."""
     from mcp.server import mcpserver as sdk
@@ -294,12 +305,7 @@ def add_tools(server: Any, service: Service) -> None:
 
     policy, limit = service.policy, service.options.max_timeout
     default = min(service.options.default_timeout, limit)
-    bare = policy.backend == "none"
-    where = "on this machine WITHOUT A SANDBOX" if bare else "in a fresh sandbox"
-    binds = [] if bare else sandbox.mounts(policy)
-    shown = [f"{path} ({'writable' if writable else 'read-only'})" for path, _, writable in binds]
-    mounts = f" Paths of the host: {', '.join(shown)}." if shown else ""
-    harmful = bare or any(writable for _, _, writable in binds)
+    mounts, text, harmful = describe(policy, limit)
     says = "Python source; runs as a file; may have a PEP 723 block"
     Code = Annotated[str, Field(description=says)]
     says = "Packages to install, as on PyPI: ['numpy', 'pandas>=2']"
@@ -323,8 +329,6 @@ def add_tools(server: Any, service: Service) -> None:
 
     Asked = Annotated[sdk.ElicitationResult[Consent], sdk.Resolve(ask)]
 
-    text = EXECUTE.format(p=policy, limit=limit, mounts=mounts, where=where)
-
     @tool(server, "Run Python", text, quiet=False, harmful=harmful, **META)  # type: ignore[untyped-decorator]
     async def execute_python(
         script: Code, ctx: sdk.Context, said: Asked, dependencies: Names, timeout_seconds: Seconds
@@ -336,8 +340,7 @@ def add_tools(server: Any, service: Service) -> None:
         if not 1 <= timeout_seconds <= limit:
             raise SandboxError(f"timeout_seconds must be 1 to {limit}, not {timeout_seconds}")
         more = {"dependencies": dependencies, "timeout": timeout_seconds}
-        result = await service.call(ctx, sandbox.run, script, **more)
-        audit(service.options.audit_log, script, result)
+        result = await service.call(ctx, run_audited, service.options.audit_log, script, **more)
         asyncio.get_running_loop().call_later(0.02, service.after_run)  # the answer goes first
         lines, images = blocks(script, result, timeout_seconds)
         return answer(lines, result.status != "exited", images)
@@ -372,6 +375,13 @@ def audit(path: str, script: str, result: Result) -> None:
             file.write(json.dumps({"time": when, "script": digest, **entry}) + "\n")
     except OSError as error:
         log(f"the audit log {path} cannot be written: {error.strerror}")
+
+
+def run_audited(path: str, script: str, **more: Any) -> Result:
+    """Run a script and note it in the log, whether or not somebody waits for the result."""
+    result = sandbox.run(script, **more)
+    audit(path, script, result)
+    return result
 
 
 def serve(policy: Policy, options: argparse.Namespace) -> NoReturn:
@@ -603,7 +613,8 @@ def run_once(policy: Policy, options: argparse.Namespace) -> int:
             raise Unavailable(f"--files-out {target} is not a directory that can be written")
     more: dict[str, Any] = {"cancel": reader, "echo": echo, "progress": say, "policy": policy}
     script = read_script(options.script)
-    result = sandbox.run(script, dependencies=vars(options)["with"], timeout=limit, **more)
+    more |= {"dependencies": vars(options)["with"], "timeout": limit}
+    result = run_audited(options.audit_log, script, **more)
     lines = ending(result, limit, stopped)
     lines += [note for note in result.notes if not note.startswith("warning")]
     if options.files_out and result.files:
@@ -613,7 +624,6 @@ def run_once(policy: Policy, options: argparse.Namespace) -> int:
         lines.append(f"files left by the script: {len(result.files)}; --files-out DIR keeps them")
     for line in lines:
         log(line)
-    audit(options.audit_log, script, result)
     sandbox.after_run(policy, spare=False)  # compiles what was installed, once
     return 124 if result.status == "timeout" else 128 + stopped[0] if stopped else result.exit_code
 

@@ -121,7 +121,8 @@ for stream in 1 4; do printf '\0%s %s %s %s %s %s\n' "$word" $code $left "${memo
 # One environment, from nothing: uv gets a stub with the requirements, never the script.
 # stdin: the interpreter, then the stub. Arguments: uv, environment, its final name, uv's options.
 PREPARE = r"""echo ready; read -r python || exit 0
-uv=$1 env=$2 final=$3; shift 3; trap '[ $? = 0 ] || rm -rf "$env"' EXIT; mkdir -p "$HOME"; cd "$HOME" && cat >stub.py || exit 3
+uv=$1 env=$2 final=$3; shift 3; trap '[ $? = 0 ] || { chmod -R u+rwX "$env"; rm -rf "$env"; } 2>/dev/null' EXIT
+mkdir -p "$HOME"; cd "$HOME" && cat >stub.py || exit 3
 if [ -d "$final" ]; then env=$final; else
 "$uv" venv -q --no-project --relocatable -p "$python" "$env" || exit 3
 rm -f "$env"/lib/python*/site-packages/_virtualenv.p*
@@ -410,7 +411,9 @@ def check_requirements(requirements: Iterable[str]) -> tuple[str, ...]:
         hint = "'name', 'name>=1.2' or 'name[extra]'"
         if found and found["url"] or re.search(r"git\+|://", requirement[:1000]):
             hint = "'name>=1.2' or 'name @ https://….whl' (no git, http, file or source URLs)"
-        raise InvalidScript(f"{_shown(requirement)} cannot be used as a dependency: write {hint}")
+        raise InvalidScript(
+            f"{_shown(requirement)} is not a requirement to use here: write {hint}"
+        )
     return tuple(requirements)
 
 
@@ -602,7 +605,8 @@ def docker_argv(spec: Spec, name: str, seccomp: str) -> list[str]:
     for source, target, writable in spec.binds:
         kind, flag = "volume" if source == VOLUME else "bind", "" if writable else ",readonly"
         if kind == "volume" and flag:  # a script sees environments, not what others fetched
-            options += ["--tmpfs", f"{target}/cache:ro,size=4k,mode=0700"]
+            for hidden in ("cache", "new"):
+                options += ["--tmpfs", f"{target}/{hidden}:ro,size=4k,mode=0700"]
         options += ["--mount", f"type={kind},src={source},dst={target}{flag}"]
     client = docker_environment(spec)
     for variable, value in {**dict.fromkeys(PROXIES, ""), **dict(spec.env)}.items():
@@ -874,6 +878,7 @@ class Sandbox:
         self.init = self.gate = 0  # pids of the init of its namespace, of what waits at the gate
         self.work = self.tmp = self.shm = self.proc = -1  # descriptors of its directories
         self.script: IO[bytes] | None = None  # the pipe to an interpreter that waits
+        self.source: IO[bytes] | None = None  # the file that takes its place
         self.waits = self.place = self.ended = ""
         self.crowded, self.cancel, self.kernel = False, cancel, _kernel_memory()
         self.held = contextlib.ExitStack()  # what close frees, the last first
@@ -1009,22 +1014,25 @@ class Sandbox:
 
     def start_python(self, line: str) -> None:
         """Let the interpreter start ahead of the script, which it waits for in a named pipe."""
+        self.source = _open_at(self.work, "script.py", os.O_WRONLY)
+        self.held.callback(self.source.close)
         self.stdin.write(f"w{line}\n".encode())
         self.stdin.close()
         flags = os.O_WRONLY | os.O_NONBLOCK
         while not self.script and self.fresh(START_LIMIT):
             time.sleep(0.005)
             with contextlib.suppress(OSError):  # ENXIO: it has not opened the pipe so far
-                if stat.S_ISFIFO(os.stat("script.py", dir_fd=self.work).st_mode):
-                    self.script = _open_at(self.work, "script.py", flags)
-                    self.held.callback(self.script.close)
+                pipe = _open_at(self.work, "script.py", flags)
+                self.held.callback(pipe.close)
+                if stat.S_ISFIFO(os.fstat(pipe.fileno()).st_mode):
+                    self.script = pipe
         self.waits = line
 
     def release(self, line: str, body: bytes) -> None:
         """Let the gate go: `line` is what it reads first, `body` the script or the stub."""
-        if self.script:
-            with _open_at(self.work, ".script.py", os.O_WRONLY) as file:
-                file.write(body)  # what a traceback shows, and the script itself
+        if self.script and self.source:
+            with self.source:
+                self.source.write(body)  # what a traceback shows, and the script itself
             os.rename(".script.py", "script.py", src_dir_fd=self.work, dst_dir_fd=self.work)
             os.set_blocking(self.script.fileno(), True)
             with contextlib.suppress(BrokenPipeError), self.script:
@@ -1113,6 +1121,9 @@ class Sandbox:
             with contextlib.suppress(OSError):
                 self.stdin.close()
             _ask([self.spec.policy.docker_path, "rm", "-f", self.name], wait=20)
+        with contextlib.suppress(OSError, IndexError):
+            if self.backend == "native" and not self.init and self.process.poll() is None:
+                _kill_children(self.process.pid)
         with contextlib.suppress(ProcessLookupError):
             if self.process.poll() is None:
                 os.kill(self.init or self.process.pid, signal.SIGKILL)
@@ -1138,6 +1149,17 @@ class Sandbox:
             with contextlib.suppress(OSError):
                 os.chmod(directory, 0o700)
         shutil.rmtree(self.place, ignore_errors=True)
+
+
+def _kill_children(pid: int) -> None:
+    """Kill what a bwrap has just started: it does not die with its parent before it is set up."""
+    os.kill(pid, signal.SIGSTOP)
+    for _ in range(100):
+        if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "TZ":
+            break
+        time.sleep(0.001)
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        os.kill(int(child), signal.SIGKILL)
 
 
 def _open_at(directory: int, name: str, flags: int = _READ) -> IO[bytes]:
@@ -1301,7 +1323,8 @@ def _entries(directory: int, place: str = "") -> Iterator[_Entry]:
 def _safe(path: str) -> bool:
     if not path.isprintable() or "\\" in path:
         return False
-    return all(0 < len(name.encode()) < 256 for name in path.split("/"))
+    names = path.split("/")
+    return all(0 < len(n.encode()) < 256 and n not in (".", "..") for n in names)
 
 
 def _take(entries: Iterable[_Entry], notes: list[str]) -> tuple[File, ...]:
@@ -1655,8 +1678,10 @@ def _install(call: Call, key: str, pinned: bool) -> list[str]:
         return _make_empty(call, key)
     call.say("resolving and installing")
     tries = ["offline", "online"] if pinned else ["online", "offline"]
-    settings = [(k, v) for k, v in uv_environment("").items() if k.startswith("UV_")]
-    secret = any("@" in v or "PASSWORD" in k for k, v in settings)
+    settings = [
+        (k, v) for k, v in uv_environment("").items() if re.search("(?i)index|links|proxy", k)
+    ]
+    secret = any("@" in v or re.search("PASSWORD|USERNAME", k) for k, v in settings)  # for builds
     words = ""
     while tries:
         how = tries.pop(0)
@@ -1696,6 +1721,8 @@ def _make_empty(call: Call, key: str) -> list[str]:
     (fresh / "bin").mkdir(parents=True)
     (fresh / "bin/python").symlink_to(call.python.path)
     (fresh / "pyvenv.cfg").write_text(f"home = {os.path.dirname(call.python.path)}\n")
+    for path in (fresh, fresh / "bin", fresh / "pyvenv.cfg"):  # whose uid can remove it, too
+        os.chown(path, *[SANDBOX_UID if _drop() else -1] * 2)
     os.rename(fresh, call.cache / "store/envs" / key)
     return []
 
@@ -1711,6 +1738,8 @@ def _try_install(call: Call, key: str, how: str) -> Captured:
     final = f"{call.inside}/envs/{key}" if backend == "docker" else ""
     words = [f"{call.inside}/new/{fresh.name}", final, *options]
     seen = _step(call, PREPARE, *words, part=part, network=bool(call.requirements))
+    if part:  # what a build left must be removable
+        _step(call, 'echo ready; read -r _; chmod -R u+rwX "$1"', words[0], part=part, uv=False)
     if seen.code or seen.why != "exited":
         shutil.rmtree(fresh, ignore_errors=True)
     elif not final:
@@ -1728,13 +1757,6 @@ def _compile(call: Call, environment: Environment) -> None:
             done.touch()
 
 
-def _starts_clean(call: Call, environment: Environment) -> bool:
-    """Tell whether an interpreter starts without code of packages, so that it may wait with it."""
-    lib = call.cache / "store/envs" / environment.python.split("/")[-3] / "lib"
-    names = (path.name for path in lib.glob("python*/site-packages/*"))
-    return not any(name.endswith(".pth") or "customize" in name for name in names)
-
-
 def _evict(call: Call) -> None:
     """Keep the cache below its limit: the environments that were not used for longest go first."""
     used, go = call.cache / "used", 'echo ready; read -r _; cd "$1"; shift'
@@ -1749,14 +1771,19 @@ def _evict(call: Call) -> None:
     for name in (f"{key}{suffix}" for key in going for suffix in ("", ".compiled", ".lock")):
         (used / name).unlink(missing_ok=True)
     if gone := [f"envs/{key}" for key in going] + ["cache"] * full:
-        _step(call, f'{go}; rm -rf "$@"; mkdir -p cache', call.inside, *gone, uv=False)
+        remove = 'chmod -R u+rwX -- "$@"; rm -rf -- "$@"; mkdir -p cache'
+        _step(call, f"{go}; {remove}", call.inside, *gone, uv=False)
 
 
 # ---- the public calls
 
 
+@functools.cache
 def _mount(text: str) -> Bind:
-    """Return the bind of a --mount; raise Unavailable for what must not be shown to scripts."""
+    """Return the bind of a --mount; raise Unavailable for what must not be shown to scripts.
+
+    A path is resolved once: a script that may write must not turn a link elsewhere later.
+    """
     path = os.path.realpath(text.removesuffix(":rw"))
     taken = "/(?:proc|sys|dev|etc|usr|run|python|pysbx|work|tmp/home)(?:/|$)"
     users = [user for user in pwd.getpwall() if user.pw_uid == 0 or user.pw_uid >= 1000]
@@ -2039,8 +2066,8 @@ def after_run(policy: Policy, *, spare: bool = True) -> None:
         with contextlib.suppress(SandboxError, OSError):
             if spare and call.policy.backend != "none":
                 spec = run_spec(call.policy, call.python.prefix)
-                if call.policy.backend == "native" and _starts_clean(call, used):
-                    _keep_spare(spec, line)
+                if call.policy.backend == "native" and not used.packages:
+                    _keep_spare(spec, line)  # where no code of a package can run as it starts
                 _keep_spare(spec)
             grown = False
             while _uncompiled:

@@ -184,8 +184,9 @@ def test_over_http_nothing_ever_runs_without_a_sandbox(tmp_path):
             said = answer.read().decode()
         with pytest.raises(urllib.error.HTTPError) as health:
             urllib.request.urlopen(f"{at}/health", timeout=30)
+        why = health.value.read().decode()
     assert "RAN" not in said and "install bubblewrap" in said
-    assert health.value.code == 503 and "install bubblewrap" in health.value.read().decode()
+    assert health.value.code == 503 and "install bubblewrap" in why
 
 
 DENIED = "#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n"  # Ubuntu 24.04 without a profile

@@ -109,22 +109,33 @@ def test_code_of_a_package_runs_only_in_the_sandbox_of_a_script(pysbx, index, fr
     assert not os.listdir(tmp_path) and not list(walk(fresh["XDG_CACHE_HOME"], "poison"))
 
 
-def test_no_interpreter_waits_where_packages_run_code_as_it_starts(index, fresh, monkeypatch):
-    made = index(
-        wheel("alpha"),
-        wheel("hooked", files={"hooked.py": "", "hooked.pth": "import hooked\n"}),
-        wheel("custom", files={"custom.py": "", "sitecustomize.py": ""}),
-    )
-    for key, value in {**made.env, **fresh}.items():
+def test_an_interpreter_waits_only_where_no_package_could_run_code_as_it_starts(
+    index, fresh, monkeypatch
+):
+    for key, value in {**index(wheel("alpha")).env, **fresh}.items():
         monkeypatch.setenv(key, value)
     policy = pysbx_sandbox.Policy(network="off")
-    for name, waits in (("alpha", True), ("hooked", False), ("custom", False)):
+    for packages in ([], ["alpha"]):
         pysbx_sandbox.end_spares()
-        result = pysbx_sandbox.run(f"import {name}", dependencies=[name], policy=policy)
+        assert pysbx_sandbox.run("print(1)", dependencies=packages, policy=policy).exit_code == 0
         pysbx_sandbox.after_run(policy)
-        assert result.exit_code == 0
-        assert any(line for _, line in pysbx_sandbox._spares) == waits
+        waiting = {line for _, line in pysbx_sandbox._spares}
+        assert len(waiting) == (1 if packages else 2)
     pysbx_sandbox.end_spares()
+
+
+def test_an_environment_without_a_record_is_made_anew(index, fresh, monkeypatch):
+    """A server that was killed, or an eviction that failed, left it."""
+    for key, value in {**index(wheel("alpha")).env, **fresh}.items():
+        monkeypatch.setenv(key, value)
+    policy = pysbx_sandbox.Policy(network="off")
+    for packages in ([], ["alpha"]):
+        for _ in range(2):
+            result = pysbx_sandbox.run("print(1)", dependencies=packages, policy=policy)
+            assert result.exit_code == 0
+            used = pysbx_sandbox.cache_dir("native") / "used"
+            for record in (p for p in used.iterdir() if len(p.name) == 32):
+                record.unlink()
 
 
 def walk(top, name):
@@ -150,6 +161,40 @@ def test_a_source_distribution_is_built_and_its_code_reaches_nothing_else(
     )
     assert done.out == "True\n", done
     assert not os.listdir(tmp_path) and not walk(fresh["XDG_CACHE_HOME"], "poison")
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [{"UV_INDEX_PRIV_USERNAME": "tok3n"}, {"ALL_PROXY": "http://bob:s3cret@127.0.0.1:1"}],
+)
+def test_nothing_is_built_where_the_builder_would_see_a_secret(pysbx, index, fresh, setting):
+    made = index(sdist("secretive", "import os"))
+    env = {**made.env, **fresh, "NO_PROXY": "127.0.0.1", **setting}
+    done = pysbx("--with", "secretive", script="print(1)", env=env)
+    assert done.code == 125 and "no wheel" in done.err, done
+
+
+def test_what_a_build_closes_can_be_removed_all_the_same(index, fresh, monkeypatch):
+    hostile = """import glob, os
+for place in glob.glob('/pysbx/new/*/'):
+    if not os.path.exists(place + 'shut'):
+        os.mkdir(place + 'shut')
+        open(place + 'shut/file', 'w').close()
+        os.chmod(place + 'shut', 0)
+"""
+    made = index(sdist("closing", BACKEND.format(name="closing", hostile=hostile)))
+    for key, value in {**made.env, **fresh}.items():
+        monkeypatch.setenv(key, value)
+    policy = pysbx_sandbox.Policy(network="off")
+    result = pysbx_sandbox.run("print(1)", dependencies=["closing"], policy=policy)
+    assert result.exit_code == 0
+    monkeypatch.setattr(pysbx_sandbox, "MAX_ENVIRONMENTS", 1)
+    pysbx_sandbox.run("print(1)", policy=policy)
+    pysbx_sandbox.after_run(policy, spare=False)
+    cache = pysbx_sandbox.cache_dir("native")
+    (kept,) = [p.name for p in (cache / "used").iterdir() if len(p.name) == 32]
+    os.chmod(cache / "store/envs", 0o755)
+    assert os.listdir(cache / "store/envs") == [kept] and not os.listdir(cache / "store/new")
 
 
 def test_no_build_refuses_source_distributions_and_says_so(pysbx, index, fresh):
