@@ -1765,7 +1765,8 @@ def _evict(call: Call) -> None:
     killed = "find new -mindepth 1 -maxdepth 1 -mmin +60 -exec rm -rf {} +"  # of killed servers
     measure = f'{go}; {killed}; du -sck cache new "$@" | tail -n 1'
     seen = _step(call, measure, call.inside, *(f"envs/{key}" for key in keys), uv=False)
-    full = int(seen.out.text().split()[0]) > call.policy.cache_size << 10
+    size = re.match(r"\d+", seen.out.text())  # nothing where the host has no du
+    full = size is not None and int(size[0]) > call.policy.cache_size << 10
     idle = [key for key in keys if ages[key] > 3600]
     going = idle[: len(idle) // 2 + 1] if full else keys[:-MAX_ENVIRONMENTS]
     for name in (f"{key}{suffix}" for key in going for suffix in ("", ".compiled", ".lock")):
