@@ -2064,7 +2064,7 @@ def after_run(policy: Policy, *, spare: bool = True) -> None:
     """Off the path of a run: keep a sandbox for the next, compile what the last one installed."""
     if policy in _last:
         call, used, line = _last.pop(policy)
-        with contextlib.suppress(SandboxError, OSError):
+        with contextlib.suppress(Exception):  # upkeep: the run that it follows went well
             if spare and call.policy.backend != "none":
                 spec = run_spec(call.policy, call.python.prefix)
                 if call.policy.backend == "native" and not used.packages:
