@@ -763,35 +763,98 @@ def _start_time(pid: int) -> str:
     return "" if sys.platform == "linux" else "?"
 
 
+_holder: list[subprocess.Popen[bytes]] = []  # its death ends the group we got from systemd
+
+
+def _user_bus() -> dict[str, str]:
+    """Return an environment that leads to the user's systemd; not all clients hand it on."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.geteuid()}"
+    bus = {"XDG_RUNTIME_DIR": runtime, "DBUS_SESSION_BUS_ADDRESS": f"unix:path={runtime}/bus"}
+    return {**bus, **os.environ}
+
+
+def _enter(group: Path, pid: str) -> None:
+    """Move a process into a group; from a login session only systemd can, so it is asked to."""
+    try:
+        (group / "cgroup.procs").write_text(pid)
+    except PermissionError:
+        call = """busctl --user call org.freedesktop.systemd1 /org/freedesktop/systemd1
+            org.freedesktop.systemd1.Manager AttachProcessesToUnit ssau""".split()
+        if _ask([*call, group.parent.name, f"/{group.name}", "1", pid], _user_bus(), 10)[0]:
+            raise
+
+
+def _own_subtree() -> list[Path]:
+    """Return the group that we are in, with room made in it."""
+    own = re.findall(r"(?m)^0::/(.*)$", Path("/proc/self/cgroup").read_text())
+    group = Path("/sys/fs/cgroup", own[0])
+    if "/user@" in own[0]:  # the user may write there, delegated or not; if not, systemd ends all
+        raise PermissionError(f"{group} is for systemd to give")  # of it after one OOM kill
+    (group / "pysbx").mkdir(exist_ok=True)
+    launcher = Path(f"/proc/{os.getppid()}/comm").read_text().strip()
+    for pid in [os.getpid()] + [os.getppid()] * (launcher in ("uv", "uvx")):
+        (group / "pysbx/cgroup.procs").write_text(str(pid))
+    return [group]
+
+
+def _user_scope() -> list[Path]:
+    """Ask the user's systemd for a group; it ends with the one process in it, and that with us."""
+    unit = f"pysbx-{os.getpid()}-{secrets.token_hex(4)}.scope"
+    argv = f"systemd-run --user --scope -q --collect -p Delegate=yes --unit={unit} --".split()
+    own: dict[str, Any] = {"cwd": "/", "env": _user_bus(), "start_new_session": True}
+    argv += [_shell(), "-c", "echo ready; read -r x"]
+    _holder.append(holder := subprocess.Popen(argv, stdin=-1, stdout=-1, stderr=-3, **own))
+    assert holder.stdout
+    _ready([holder.stdout.fileno()], 5 * GRACE)
+    place = Path(f"/proc/{holder.pid}/cgroup").read_text().strip().partition("::")[2]
+    if not place.endswith(f"/{unit}"):
+        raise OSError(f"systemd left it in {place}")
+    group = Path(f"/sys/fs/cgroup{place}")
+    (group / "pysbx").mkdir()
+    (group / "pysbx/cgroup.procs").write_text(str(holder.pid))
+    return [group]
+
+
 @functools.cache
 def _cgroup_parents() -> tuple[Path, ...]:
     """Return where groups can be made: one directory (v2), one a controller (v1), or none."""
-    root, made = Path("/sys/fs/cgroup"), [Path("/sys/fs/cgroup/pysbx")]
+    root = Path("/sys/fs/cgroup")
+    if not (root / "cgroup.controllers").exists():  # version 1: only root may
+        return _usable(lambda: [root / name / "pysbx" for name in ("memory", "pids", "cpu")])
+    if os.geteuid() == 0:
+        return _usable(lambda: [root / "pysbx"])
+    made = _usable(_own_subtree) or _usable(_user_scope)
+    for holder in _holder if not made else ():
+        holder.kill()
+        holder.wait()
+    return made
+
+
+def _usable(find: Callable[[], list[Path]]) -> tuple[Path, ...]:
+    """Return the directories that are found, if groups with limits can be made there."""
+    root = Path("/sys/fs/cgroup")
     try:
-        if not (root / "cgroup.controllers").exists():  # version 1: only root may
-            made = [root / controller / "pysbx" for controller in ("memory", "pids", "cpu")]
-        elif os.geteuid() != 0:  # version 2: a subtree that was delegated to us; make room in it
-            own = re.findall(r"(?m)^0::/(.*)$", Path("/proc/self/cgroup").read_text())
-            made = [root / own[0]]
-            (made[0] / "pysbx").mkdir(exist_ok=True)
-            launcher = Path(f"/proc/{os.getppid()}/comm").read_text().strip()
-            for pid in [os.getpid()] + [os.getppid()] * (launcher in ("uv", "uvx")):
-                (made[0] / "pysbx/cgroup.procs").write_text(str(pid))
-        for parent in made:
+        for parent in (made := find()):
             parent.mkdir(exist_ok=True)
             for control in (root / "cgroup.subtree_control", parent / "cgroup.subtree_control"):
                 if control.exists() and os.access(control, os.W_OK):
-                    control.write_text("+memory +pids +cpu")
+                    control.write_text("+memory +pids")
+                    with contextlib.suppress(OSError):  # systemd before 252 does not hand it on
+                        control.write_text("+cpu")
             for group in parent.glob("run-*-*"):
                 if not _start_time(int(group.name.split("-")[1])):  # its server is dead
                     for left in (group / "cgroup.procs").read_text().split():
                         os.kill(int(left), signal.SIGKILL)  # killed while it started a bwrap
                     _remove_cgroup((group,))
             (test := parent / f"run-{os.getpid()}-test").mkdir()
+            for limit in ("memory.max", "pids.max") if len(made) == 1 else ():
+                (test / limit).write_text("max")
             with subprocess.Popen([_shell(), "-c", "read -r x"], stdin=-1) as waiting:
-                (test / "cgroup.procs").write_text(str(waiting.pid))  # a group must take processes
-                waiting.kill()
+                _enter(test, str(waiting.pid))
+                there = (test / "cgroup.procs").read_text().split()
             _remove_cgroup((test,))
+            if str(waiting.pid) not in there:  # a group must take processes
+                return ()
     except (OSError, IndexError):
         return ()
     return tuple(made)
@@ -961,7 +1024,7 @@ class Sandbox:
             Path(f"/proc/{self.gate}/oom_score_adj").write_text("1000")
         for directory in self.group:
             if not (directory / "tasks").exists():  # version 2; else it was born there
-                (directory / "cgroup.procs").write_text(str(self.gate))
+                _enter(directory, str(self.gate))
         if self.spec.network == "public":
             self._route()
 

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pytest
 
+import pysbx_sandbox
 from pysbx_sandbox import (
     Policy,
     Spec,
@@ -1077,3 +1078,19 @@ def test_mounts_keep_the_rules_or_are_refused_in_one_sentence(
         assert lists
         for arguments in lists:
             check_rules(arguments)
+
+
+@pytest.mark.parametrize("program", ["exit 1", "echo ready; exec sleep 30"])
+def test_a_systemd_that_gives_no_scope_is_not_believed(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holders: list[subprocess.Popen[bytes]] = []
+    monkeypatch.setattr(pysbx_sandbox, "_holder", holders)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    (tmp_path / "systemd-run").write_text(f"#!/bin/sh\n{program}\n")
+    (tmp_path / "systemd-run").chmod(0o755)
+    with pytest.raises(OSError, match="systemd left it"):
+        pysbx_sandbox._user_scope()
+    for holder in holders:
+        holder.kill()
+        holder.communicate()
