@@ -2205,7 +2205,7 @@ system | read-only | can be written by scripts | FAIL
 processes | only its own are seen | those of the host are seen | FAIL
 limits | {limits} | {limits}; no cgroup can be made here: {delegate} | CAUTION
 network | only a loopback of its own | {network} | CAUTION"""
-DELEGATE = "start it by 'systemd-run --user --scope -p Delegate=yes pysbx' for exact limits"
+DELEGATE = "exact limits need a systemd of this user (dbus-user-session, loginctl enable-linger)"
 OLD_BWRAP = """CVE-2026-87766 (before 0.12, unless your distribution fixed it) cannot be used against
 pysbx: no mount lies below a place that a script could write before"""
 
