@@ -1158,7 +1158,9 @@ class Sandbox:
         if processes or self.crowded or _cgroup_count(self.group, "max"):
             return "process limit"
         tmpfs = (self.work, self.tmp) if self.init else ()
-        return "disk limit" if full or any(not os.fstatvfs(fd).f_bavail for fd in tmpfs) else ""
+        for state in map(os.fstatvfs, tmpfs):  # of inodes it has half as many as there are pages
+            full |= state.f_bavail == 0 or state.f_files > state.f_favail == 0
+        return "disk limit" if full else ""
 
     def isolation(self) -> str:
         """Return one line: what confines a script here, and what enforces its limits."""
