@@ -104,11 +104,11 @@ PATH="${python%/*}:$PATH"; exec "$python" "$PWD/script.py" </dev/null"""
 # The gate of a container. The script follows its length on stdin, which stays open: its end means
 # that the server is gone, and kills everything. What the script leaves running is killed too;
 # then a last line on both streams, with a word that the script never saw, tells how it ended.
-DOCKER_GATE = r"""mkdir -p "$HOME"; exec 3<&0; echo ready
+DOCKER_GATE = r"""exec 3<&0; echo ready
 read -r limit length word python <&3 || exit 0
-head -c "$length" <&3 >script.py
+(mkdir -p "$HOME"; head -c "$length" <&3 >script.py
 (read -r _ <&3; kill -9 -1) &
-(exec 3<&-; PATH="${python%/*}:$PATH"
+exec 3<&-; PATH="${python%/*}:$PATH"
 exec timeout -s KILL "$limit" "$python" "$PWD/script.py" </dev/null); code=$?
 exec 4>&2 2>/dev/null; kill -9 -1
 left=0; for f in * .[!.]*; do [ -e "$f" ] && [ "$f" != script.py ] && left=1; done
