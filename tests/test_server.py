@@ -251,6 +251,16 @@ def test_when_the_client_goes_the_server_and_every_script_go_too(client, mark, h
     assert code == {"EOF": 0, signal.SIGKILL: -9}.get(how, 128 + (how if how != "EOF" else 0))
 
 
+def test_an_interpreter_waits_for_the_first_script(client):
+    one = client(argv=[*PYSBX, "--network", "off"])
+
+    def waiting():
+        return [pid for pid, command in children(one.process.pid) if "bwrap" in command]
+
+    assert until(lambda: len(waiting()) == 2, 10)
+    assert "42" in one.result(one.run("print(6 * 7)"))[0]
+
+
 def test_a_cancel_while_the_sandbox_starts_leaves_nothing(client):
     one = client("--network", "off", "--no-spare")
     one.result(one.run("print(1)"))
