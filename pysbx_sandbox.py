@@ -1967,7 +1967,8 @@ def settle(policy: Policy, say: Say = lambda text: None) -> tuple[Policy, str]:
     problems: list[str] = []
     linux, order = sys.platform == "linux", cast(list[Backend], ["docker", "none"])
     first: Backend = "docker" if policy.backend == "native" and not linux else policy.backend
-    if linux and not policy.docker_runtime:  # which only docker has
+    named = first == "docker" and (policy.require_sandbox or policy.docker_runtime)
+    if linux and not named:
         order.insert(0, "native")
     for backend in [first, *(b for b in order if first not in (b, "none"))]:
         candidate = replace(policy, backend=backend)
@@ -2139,7 +2140,8 @@ def after_run(policy: Policy, *, spare: bool = True) -> None:
             while _uncompiled:
                 made, environment = _uncompiled.pop()
                 grown |= environment.seconds > 0
-                _compile(Call(made.policy, nice=10, python=made.python), environment)
+                with contextlib.suppress(SandboxError, OSError):  # it may be gone by now
+                    _compile(Call(made.policy, nice=10, python=made.python), environment)
             if grown:  # only then is the cache worth a walk
                 _evict(Call(call.policy, nice=10))
 
