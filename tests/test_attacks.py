@@ -8,6 +8,7 @@ import sys
 
 import attack_suite
 import pytest
+from conftest import until
 
 import pysbx_sandbox
 
@@ -80,7 +81,7 @@ def test_what_a_script_leaves_running_is_seen_from_outside(canaries):
     env = {attack_suite.MARK: attempt.mark, "PATH": "/usr/bin:/bin"}
     with subprocess.Popen(["sleep", "60"], env=env) as left:
         try:
-            assert attack_suite.marked(attempt.mark) == [left.pid]
+            assert until(lambda: attack_suite.marked(attempt.mark) == [left.pid], 5)
             attack_suite.end_marked(attempt.mark)
             assert left.wait(10) == -9
         finally:
