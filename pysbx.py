@@ -304,7 +304,7 @@ def add_tools(server: Any, service: Service) -> None:
     from pydantic import BaseModel, Field
 
     policy, limit = service.policy, service.options.max_timeout
-    default = min(service.options.default_timeout, limit)
+    default = service.options.default_timeout
     mounts, text, harmful = describe(policy, limit)
     says = "Python source; runs as a file; may have a PEP 723 block"
     Code = Annotated[str, Field(description=says)]
@@ -563,12 +563,11 @@ def contradiction(o: argparse.Namespace) -> str:
     backend, http = o.sandbox_backend, o.transport == "http"
     none, docker = backend == "none", backend == "docker"
     once, opens, packages = o.script or o.check, o.network == "on", vars(o)["with"]
-    late = o.default_timeout > o.max_timeout and o.default_timeout != 30
     pairs = [name for name in o.pass_env if "=" in name]
     version = re.fullmatch(r"(3\.\d{1,2}(\.\d{1,2})?)?", o.python_version)
     wrong: dict[str, object] = {
         f"--python-version {o.python_version!r} is not one such as 3.13 or 3.13.1": not version,
-        "--default-timeout is more than --max-timeout": late,
+        "--default-timeout is more than --max-timeout": o.default_timeout > o.max_timeout,
         "--pass-env takes the name of a variable, not NAME=VALUE": pairs,
         "--sandbox-backend none contradicts --require-sandbox": none and o.require_sandbox,
         "--files-out and --with need a SCRIPT": (o.files_out or packages) and not o.script,
@@ -605,7 +604,7 @@ def run_once(policy: Policy, options: argparse.Namespace) -> int:
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)
-    target, limit = Path(options.files_out), min(options.default_timeout, options.max_timeout)
+    target, limit = Path(options.files_out), options.default_timeout
     if options.files_out:
         with contextlib.suppress(OSError):  # the next line says what is wrong
             target.mkdir(parents=True, exist_ok=True)
@@ -675,6 +674,8 @@ def main() -> int:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # some launchers ignore it, and we inherit that
     words = parser()
     options = words.parse_args()
+    if options.default_timeout == words.get_default("default_timeout"):  # it follows the other
+        options.default_timeout = min(options.default_timeout, options.max_timeout)
     if wrong := contradiction(options):
         words.error(wrong)
     backend = options.sandbox_backend

@@ -120,6 +120,7 @@ for stream in 1 4; do printf '\0%s %s %s %s %s %s\n' "$word" $code $left "${memo
 "${processes:-0}" "${full:-0}" >&$stream; done; read -r _ <&3"""
 # One environment, from nothing: uv gets a stub with the requirements, never the script.
 # stdin: the interpreter, then the stub. Arguments: uv, environment, its final name, uv's options.
+# The hook that uv puts in for its own sake goes: every start of an interpreter would pay for it.
 PREPARE = r"""echo ready; read -r python || exit 0
 uv=$1 env=$2 final=$3; shift 3; trap '[ $? = 0 ] || { chmod -R u+rwX "$env"; rm -rf "$env"; } 2>/dev/null' EXIT
 mkdir -p "$HOME"; cd "$HOME" && cat >stub.py || exit 3
@@ -755,14 +756,20 @@ def _ask(
     return done.returncode, out, err
 
 
+def _stat(pid: int) -> list[str]:
+    """Return the fields of a process from its state on; raise OSError where it is gone."""
+    text = Path(f"/proc/{pid}/stat").read_text(errors="replace")  # its name may be any bytes
+    return text.rpartition(")")[2].split()
+
+
 def _start_time(pid: int) -> str:
     """Return what tells a process from a later one with the same number; "" where it is gone."""
     with contextlib.suppress(OSError):
-        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")  # its name may be any bytes
-        return text.rpartition(")")[2].split()[19]
+        return _stat(pid)[19]
     return "" if sys.platform == "linux" else "?"
 
 
+_CGROUPS = Path("/sys/fs/cgroup")
 _holder: list[subprocess.Popen[bytes]] = []  # its death ends the group we got from systemd
 
 
@@ -787,7 +794,7 @@ def _enter(group: Path, pid: str) -> None:
 def _own_subtree() -> list[Path]:
     """Return the group that we are in, with room made in it."""
     own = re.findall(r"(?m)^0::/(.*)$", Path("/proc/self/cgroup").read_text())
-    group = Path("/sys/fs/cgroup", own[0])
+    group = _CGROUPS / own[0]
     if "/user@" in own[0]:  # the user may write there, delegated or not; if not, systemd ends all
         raise PermissionError(f"{group} is for systemd to give")  # of it after one OOM kill
     (group / "pysbx").mkdir(exist_ok=True)
@@ -809,7 +816,7 @@ def _user_scope() -> list[Path]:
     place = Path(f"/proc/{holder.pid}/cgroup").read_text().strip().partition("::")[2]
     if not place.endswith(f"/{unit}"):
         raise OSError(f"systemd left it in {place}")
-    group = Path(f"/sys/fs/cgroup{place}")
+    group = _CGROUPS / place.lstrip("/")
     (group / "pysbx").mkdir()
     (group / "pysbx/cgroup.procs").write_text(str(holder.pid))
     return [group]
@@ -818,11 +825,10 @@ def _user_scope() -> list[Path]:
 @functools.cache
 def _cgroup_parents() -> tuple[Path, ...]:
     """Return where groups can be made: one directory (v2), one a controller (v1), or none."""
-    root = Path("/sys/fs/cgroup")
-    if not (root / "cgroup.controllers").exists():  # version 1: only root may
-        return _usable(lambda: [root / name / "pysbx" for name in ("memory", "pids", "cpu")])
+    if not (_CGROUPS / "cgroup.controllers").exists():  # version 1: only root may
+        return _usable(lambda: [_CGROUPS / name / "pysbx" for name in ("memory", "pids", "cpu")])
     if os.geteuid() == 0:
-        return _usable(lambda: [root / "pysbx"])
+        return _usable(lambda: [_CGROUPS / "pysbx"])
     made = _usable(_own_subtree) or _usable(_user_scope)
     for holder in _holder if not made else ():
         holder.kill()
@@ -832,11 +838,10 @@ def _cgroup_parents() -> tuple[Path, ...]:
 
 def _usable(find: Callable[[], list[Path]]) -> tuple[Path, ...]:
     """Return the directories that are found, if groups with limits can be made there."""
-    root = Path("/sys/fs/cgroup")
     try:
         for parent in (made := find()):
             parent.mkdir(exist_ok=True)
-            for control in (root / "cgroup.subtree_control", parent / "cgroup.subtree_control"):
+            for control in (place / "cgroup.subtree_control" for place in (_CGROUPS, parent)):
                 if control.exists() and os.access(control, os.W_OK):
                     control.write_text("+memory +pids")
                     with contextlib.suppress(OSError):  # systemd before 252 does not hand it on
@@ -863,12 +868,12 @@ def _usable(find: Callable[[], list[Path]]) -> tuple[Path, ...]:
 def _make_cgroup(policy: Policy) -> tuple[Path, ...]:
     """Make a control group with the policy's limits; () where there can be none."""
     name, memory = f"run-{os.getpid()}-{secrets.token_hex(8)}", policy.memory * MB
-    version_1 = len(_cgroup_parents()) > 1  # bwrap's own two processes are in it
+    group = tuple(parent / name for parent in _cgroup_parents())
+    # in those of version 1 are bwrap's own two processes, too
     limits = f"""memory.max={memory} memory.swap.max=0 memory.oom.group=1
         memory.limit_in_bytes={memory} memory.memsw.limit_in_bytes={memory}
         memory.kmem.tcp.limit_in_bytes={memory // 4}
-        pids.max={policy.max_processes + 2 * version_1}"""
-    group = tuple(parent / name for parent in _cgroup_parents())
+        pids.max={policy.max_processes + 2 * (len(group) > 1)}"""
     try:
         for directory in group:
             directory.mkdir()
@@ -966,7 +971,7 @@ class Sandbox:
                 for directory in tasks:
                     (directory.parent / "tasks").write_text("0")
 
-        tasks = [directory for directory in self.group if (directory / "tasks").exists()]
+        tasks = self.group if len(self.group) > 1 else ()  # of version 1
         options |= {"stdin": -1, "stdout": -1, "stderr": -1, "start_new_session": True}
         try:
             self.process = _SPAWNER.submit(start).result()
@@ -1022,9 +1027,8 @@ class Sandbox:
         self.work, self.tmp, self.shm, self.proc = fds
         with contextlib.suppress(OSError):
             Path(f"/proc/{self.gate}/oom_score_adj").write_text("1000")
-        for directory in self.group:
-            if not (directory / "tasks").exists():  # version 2; else it was born there
-                _enter(directory, str(self.gate))
+        if len(self.group) == 1:  # of version 2; else it was born there
+            _enter(self.group[0], str(self.gate))
         if self.spec.network == "public":
             self._route()
 
@@ -1086,9 +1090,11 @@ class Sandbox:
             time.sleep(0.005)
             with contextlib.suppress(OSError):  # ENXIO: it has not opened the pipe so far
                 pipe = _open_at(self.work, "script.py", flags)
-                self.held.callback(pipe.close)
                 if stat.S_ISFIFO(os.fstat(pipe.fileno()).st_mode):
+                    self.held.callback(pipe.close)
                     self.script = pipe
+                else:  # the gate has not made the pipe so far
+                    pipe.close()
         self.waits = line
 
     def release(self, line: str, body: bytes) -> None:
@@ -1220,7 +1226,7 @@ def _kill_children(pid: int) -> None:
     """Kill what a bwrap has just started: it does not die with its parent before it is set up."""
     os.kill(pid, signal.SIGSTOP)
     for _ in range(100):
-        if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "TZ":
+        if _stat(pid)[0] in "TZ":
             break
         time.sleep(0.001)
     for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
