@@ -194,13 +194,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return hashlib.sha256(self.server.packages[n]).hexdigest()
 
         page = "".join(f'<a href="/files/{n}#sha256={digest(n)}">{n}</a>' for n in links)
-        return self.answer(200, page.encode(), {"Content-Type": "text/html"})
+        return self.answer(200, page.encode(), {})
 
     do_HEAD = do_GET
 
     def answer(self, code, body, headers):
         self.send_response(code)
-        for key, value in {"Content-Length": str(len(body)), **headers}.items():
+        ours = {"Content-Length": str(len(body)), "Content-Type": "text/html"}
+        for key, value in {**ours, **headers}.items():
             self.send_header(key, value)
         self.end_headers()
         self.wfile.write(body)
