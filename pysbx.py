@@ -234,7 +234,8 @@ def create_server(service: Service) -> Any:
     from mcp.server import CacheHint, MCPServer
     from mcp.server.auth.provider import AccessToken
     from mcp.server.auth.settings import AuthSettings
-    from pydantic import AnyHttpUrl
+    from mcp.server.mcpserver.exceptions import ToolError
+    from pydantic import AnyHttpUrl, ValidationError
 
     gc.enable()
     gc.freeze()
@@ -244,6 +245,16 @@ def create_server(service: Service) -> Any:
             good = hmac.compare_digest(token.encode(), service.options.token.encode())
             return AccessToken(token="", client_id="pysbx", scopes=[]) if good else None
 
+    class Server(MCPServer[Any]):
+        async def call_tool(self, *words: Any, **more: Any) -> Any:
+            try:
+                return await super().call_tool(*words, **more)
+            except ToolError as error:  # the SDK would send the agent a page of its validator
+                if not isinstance(why := error.__cause__, ValidationError):
+                    raise
+                wrong = "; ".join(f"{e['loc'][0]}: {e['msg']}" for e in why.errors())
+                return answer([f"nothing was run, the arguments are wrong: {wrong}"], error=True)
+
     more: dict[str, Any] = {"subscriptions": False, "log_level": "WARNING"}
     if service.options.transport == "http" and service.options.token:
         url = AnyHttpUrl("http://127.0.0.1")  # must be there, is never shown
@@ -251,7 +262,7 @@ def create_server(service: Service) -> Any:
         more["token_verifier"] = Token()
     more["cache_hints"] = {"tools/list": CacheHint(ttl_ms=3_600_000, scope="public")}
     more["instructions"] = f"{INSTRUCTIONS}\n{service.warning}".strip()
-    server = MCPServer("pysbx", version=__version__, **more)
+    server = Server("pysbx", version=__version__, **more)
     add_tools(server, service)
     return server
 
@@ -298,6 +309,13 @@ def describe(policy: Policy, limit: int) -> tuple[str, str, bool]:
     return mounts, text, bare or any(writable for _, _, writable in binds)
 
 
+def or_else(default: object) -> Any:
+    """Return a validator that takes null, which some models send for what they leave out."""
+    from pydantic import BeforeValidator
+
+    return BeforeValidator(lambda given: default if given is None else given)
+
+
 def add_tools(server: Any, service: Service) -> None:
     """Register the tools: names, parameters and defaults of the predecessor."""
     from mcp.server import mcpserver as sdk
@@ -309,10 +327,11 @@ def add_tools(server: Any, service: Service) -> None:
     says = "Python source; runs as a file; may have a PEP 723 block"
     Code = Annotated[str, Field(description=says)]
     says = "Packages to install, as on PyPI: ['numpy', 'pandas>=2']"
-    Names = Annotated[list[str], Field(description=says, default=[])]
+    Names = Annotated[list[str], Field(description=says, default=[]), or_else([])]
     says = f"Limit for the script itself, 1 to {limit} seconds, default {default}"
     bounds: dict[str, Any] = {"minimum": 1, "maximum": limit}
-    Seconds = Annotated[int, Field(description=says, default=default, json_schema_extra=bounds)]
+    field = Field(description=says, default=default, json_schema_extra=bounds)
+    Seconds = Annotated[int, field, or_else(default)]
 
     class Consent(BaseModel):
         go: bool = Field(description="Run scripts without a sandbox?")
@@ -393,9 +412,7 @@ def serve(policy: Policy, options: argparse.Namespace) -> NoReturn:
     if http and options.host not in LOOPBACK and not options.token:
         raise Unavailable("beyond loopback set PYSBX_TOKEN, or PYSBX_TOKEN_FILE, to a secret")
     if not http and sys.stdin.isatty():
-        log(
-            "serving MCP on stdin: a client starts this, 'pysbx SCRIPT' runs a script, Ctrl-C ends"
-        )
+        log("serving MCP on stdin, as a client wants it; 'pysbx SCRIPT' runs one, Ctrl-C ends")
     service = Service(policy, options)
     probe = threading.Thread(target=service.first_spare)
     probe.start()  # while the SDK is imported

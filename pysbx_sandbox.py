@@ -58,6 +58,7 @@ VOLUME = "pysbx-cache"
 MB = 1 << 20
 SHM_MB = 256  # /dev/shm: multiprocessing needs it, docker's default of 64 MB is too small
 OPEN_FILES = 1024
+SOCKET_BUFFERS = 8 * MB  # of one socket, where sysctls allow much
 MAX_INODES = 200_000  # per sandbox without a memory cgroup: a tmpfs bounds bytes, not inodes
 MAX_SCRIPT, MAX_BLOCK, MAX_REQUIREMENTS, MAX_ENVIRONMENTS = 10 * MB, 100_000, 200, 1000
 MAX_FILES, MAX_FILE, MAX_FILES_TOTAL = 100, 10 * MB, 32 * MB  # what comes back from a run
@@ -412,9 +413,8 @@ def check_requirements(requirements: Iterable[str]) -> tuple[str, ...]:
         hint = "'name', 'name>=1.2' or 'name[extra]'"
         if found and found["url"] or re.search(r"git\+|://", requirement[:1000]):
             hint = "'name>=1.2' or 'name @ https://….whl' (no git, http, file or source URLs)"
-        raise InvalidScript(
-            f"{_shown(requirement)} is not a requirement to use here: write {hint}"
-        )
+        why = f"{_shown(requirement)} is not a requirement to use here"
+        raise InvalidScript(f"{why}: write {hint}")
     return tuple(requirements)
 
 
@@ -685,9 +685,8 @@ def cache_dir(backend: Backend) -> Path:
     place the sandbox's uid can enter; /var/tmp or TMPDIR where none of these can be written.
     """
     xdg, home = os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME", "")
-    there = Path(xdg)
-    while not there.exists():  # it is made if need be, as the specification of XDG wants it
-        there = there.parent
+    # it is made if need be, as the specification of XDG wants it
+    there = next(path for path in (Path(xdg), *Path(xdg).parents) if path.exists())
     good = os.path.isabs(xdg) and _reachable(str(there))
     return _made_cache_dir(backend, xdg if good else "", home)
 
@@ -746,26 +745,21 @@ def _ask(
     argv: list[str], env: dict[str, str] | None = None, wait: float = 60, said: bytes = b""
 ) -> tuple[int, str, str]:
     """Run a trusted program (uv, docker, bwrap) in an empty place -> exit code, stdout, stderr."""
-    pipes: dict[str, Any] = {"input": said, "capture_output": True, "timeout": wait}
+    more: dict[str, Any] = {"input": said, "capture_output": True, "timeout": wait, "env": env}
     try:
         with tempfile.TemporaryDirectory(prefix="pysbx-") as place:
-            done = subprocess.run(argv, env=env, cwd=place, **pipes)
+            done = subprocess.run(argv, cwd=place, **more)
     except (OSError, subprocess.TimeoutExpired) as error:
         return 127, "", str(error)
-    out, err = (stream.decode(errors="replace") for stream in (done.stdout, done.stderr))
+    out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
     return done.returncode, out, err
-
-
-def _stat(pid: int) -> list[str]:
-    """Return the fields of a process from its state on; raise OSError where it is gone."""
-    text = Path(f"/proc/{pid}/stat").read_text(errors="replace")  # its name may be any bytes
-    return text.rpartition(")")[2].split()
 
 
 def _start_time(pid: int) -> str:
     """Return what tells a process from a later one with the same number; "" where it is gone."""
     with contextlib.suppress(OSError):
-        return _stat(pid)[19]
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")  # its name may be any bytes
+        return text.rpartition(")")[2].split()[19]
     return "" if sys.platform == "linux" else "?"
 
 
@@ -896,14 +890,11 @@ def _cgroup_count(group: Iterable[Path], event: str) -> int:
 def _remove_cgroup(group: Iterable[Path]) -> None:
     for directory in group:
         for _ in range(100):
-            try:
+            with contextlib.suppress(OSError):  # the kernel may be taking the last process away
                 directory.rmdir()
-            except FileNotFoundError:
-                pass
-            except OSError:  # the kernel is still taking the last process away
-                time.sleep(0.01)
-                continue
-            break
+            if not directory.exists():
+                break
+            time.sleep(0.01)
 
 
 @functools.cache
@@ -945,6 +936,7 @@ class Sandbox:
         self.group: tuple[Path, ...] = ()  # its control group
         self.init = self.gate = 0  # pids of the init of its namespace, of what waits at the gate
         self.work = self.tmp = self.shm = self.proc = -1  # descriptors of its directories
+        self.store, self.least = -1, 0  # what it may write of the cache, what must stay free there
         self.script: IO[bytes] | None = None  # the pipe to an interpreter that waits
         self.source: IO[bytes] | None = None  # the file that takes its place
         self.waits = self.place = self.ended = ""
@@ -1022,13 +1014,17 @@ class Sandbox:
         self.init = json.loads(os.read(status, 4096).split(b"\n")[0])["child-pid"]
         children = Path(f"/proc/{self.init}/task/{self.init}/children").read_text()
         self.gate = int(children.split()[0])
-        root, places = f"/proc/{self.init}/root", ("work", "tmp", "dev/shm", "proc")
-        fds = [self._directory(f"{root}/{place}") for place in places]
-        self.work, self.tmp, self.shm, self.proc = fds
+        root, places = f"/proc/{self.init}/root", ("/work", "/tmp", "/dev/shm", "/proc")
+        self.work, self.tmp, self.shm, self.proc = [self._directory(root + p) for p in places]
         with contextlib.suppress(OSError):
             Path(f"/proc/{self.gate}/oom_score_adj").write_text("1000")
         if len(self.group) == 1:  # of version 2; else it was born there
             _enter(self.group[0], str(self.gate))
+        for source, target, writable in self.spec.binds:
+            if writable and target.startswith("/pysbx"):
+                self.store = self._directory(source)
+                room = max(self.spec.policy.cache_size, self.spec.policy.disk) * MB
+                self.least = _free_space(self.store) - room
         if self.spec.network == "public":
             self._route()
 
@@ -1073,9 +1069,8 @@ class Sandbox:
         self._start([_shell(), *self.spec.program], env=env, cwd=own["work"])
 
     def _docker(self) -> None:
-        wanted, profile = docker_seccomp(), cache_dir("docker") / "seccomp.json"
-        if not profile.exists() or profile.read_text() != wanted:
-            _write(profile, wanted)
+        profile = cache_dir("docker") / "seccomp.json"
+        _write(profile, docker_seccomp())
         argv, env = docker_argv(self.spec, self.name, str(profile)), docker_environment(self.spec)
         self._start([self.spec.policy.docker_path, *argv], env=env)
 
@@ -1090,11 +1085,9 @@ class Sandbox:
             time.sleep(0.005)
             with contextlib.suppress(OSError):  # ENXIO: it has not opened the pipe so far
                 pipe = _open_at(self.work, "script.py", flags)
-                if stat.S_ISFIFO(os.fstat(pipe.fileno()).st_mode):
-                    self.held.callback(pipe.close)
+                self.held.callback(pipe.close)
+                if stat.S_ISFIFO(os.fstat(pipe.fileno()).st_mode):  # the gate has made it
                     self.script = pipe
-                else:  # the gate has not made the pipe so far
-                    pipe.close()
         self.waits = line
 
     def release(self, line: str, body: bytes) -> None:
@@ -1138,12 +1131,16 @@ class Sandbox:
         return bool(told)
 
     def watch(self) -> str:
-        """Without a cgroup: say which limit all its processes together are over, or ""."""
+        """Say which limit all its processes together are over where nothing else says so, or ""."""
+        limit = self.spec.policy.memory * MB
+        if self.store >= 0 and _free_space(self.store) < self.least:
+            return "disk limit"
         if self.proc < 0 or self.group:
             return ""
+        named, other = (now - was for now, was in zip(_kernel_memory(), self.kernel, strict=True))
+        if named > limit or other > limit and self._sockets() * SOCKET_BUFFERS > limit:
+            return "memory limit"
         used = threads = 0
-        if _kernel_memory() - self.kernel > self.spec.policy.memory * MB:
-            return "memory limit"  # shared pages that nobody maps, page tables, buffers
         for pid in filter(str.isdigit, os.listdir(self.proc)):
             with contextlib.suppress(OSError), _open_at(self.proc, f"{pid}/status") as file:
                 text = file.read().decode(errors="replace")  # its name may be any bytes
@@ -1154,7 +1151,13 @@ class Sandbox:
             used += (state.f_blocks - state.f_bfree) * state.f_frsize
             if state.f_files - state.f_ffree > MAX_INODES:
                 return "disk limit"
-        return "memory limit" if used > self.spec.policy.memory * MB else ""
+        return "memory limit" if used > limit else ""
+
+    def _sockets(self) -> int:
+        """Return how many sockets there are in its network."""
+        with contextlib.suppress(OSError), _open_at(self.proc, "1/net/sockstat") as file:
+            return int(re.findall(rb"used (\d+)", file.read())[0])
+        return 0
 
     def limit_met(self) -> str:
         """After the end: say which limit the evidence names, or ""."""
@@ -1163,8 +1166,8 @@ class Sandbox:
             return "memory limit"
         if processes or self.crowded or _cgroup_count(self.group, "max"):
             return "process limit"
-        tmpfs = (self.work, self.tmp) if self.init else ()
-        for state in map(os.fstatvfs, tmpfs):  # of inodes it has half as many as there are pages
+        # of inodes a tmpfs has half as many as there are pages
+        for state in map(os.fstatvfs, (self.work, self.tmp) if self.init else ()):
             full |= state.f_bavail == 0 or state.f_files > state.f_favail == 0
         return "disk limit" if full else ""
 
@@ -1173,8 +1176,8 @@ class Sandbox:
         p = self.spec.policy
         if self.backend == "none":
             return "none: it ran WITHOUT A SANDBOX, with your rights"
-        how = "cgroup" if self.group else "rlimits, watched"
-        how = "engine" if self.backend == "docker" else how
+        how = "engine" if self.backend == "docker" else "rlimits, watched"
+        how = "cgroup" if self.group else how
         limits = f"{p.memory} MB memory, {p.max_processes} processes, {p.disk} MB disk"
         return f"{self.backend}, network {self.spec.network}, {limits} (by {how})"
 
@@ -1215,7 +1218,7 @@ class Sandbox:
                 self.process.wait(5 * GRACE)
         with contextlib.suppress(OSError):  # of one of them; the others are freed all the same
             self.held.close()
-        self.work = self.tmp = self.shm = self.proc = -1
+        self.work = self.tmp = self.shm = self.proc = self.store = -1
         for directory, _, _ in os.walk(self.place) if self.place else ():
             with contextlib.suppress(OSError):
                 os.chmod(directory, 0o700)
@@ -1225,10 +1228,7 @@ class Sandbox:
 def _kill_children(pid: int) -> None:
     """Kill what a bwrap has just started: it does not die with its parent before it is set up."""
     os.kill(pid, signal.SIGSTOP)
-    for _ in range(100):
-        if _stat(pid)[0] in "TZ":
-            break
-        time.sleep(0.001)
+    os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
     for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
         os.kill(int(child), signal.SIGKILL)
 
@@ -1244,13 +1244,22 @@ def _total(fields: str, text: str) -> int:
     return sum(map(int, re.findall(rf"(?m)^(?:{fields}):\s+(\d+)", text)))
 
 
-def _kernel_memory() -> int:
-    """Return the bytes the machine holds in shared pages, page tables, slabs and TCP buffers."""
+def _kernel_memory() -> tuple[int, int]:
+    """Return the bytes that the machine holds in shared pages, page tables and slabs, and those
+    that are neither free, cached nor a process's: buffers of sockets among others.
+    """
     with contextlib.suppress(OSError):
-        pages = re.findall(r" mem (\d+)", Path("/proc/net/sockstat").read_text())
-        kilobytes = _total("Shmem|PageTables|SUnreclaim", Path("/proc/meminfo").read_text())
-        return (kilobytes << 10) + sum(map(int, pages)) * os.sysconf("SC_PAGE_SIZE")
-    return 0
+        text = Path("/proc/meminfo").read_text()
+        apart = "MemFree|Buffers|Cached|SwapCached|AnonPages|SReclaimable"
+        other = _total("MemTotal", text) - _total(apart, text)
+        return _total("Shmem|PageTables|SUnreclaim", text) << 10, other << 10
+    return 0, 0
+
+
+def _free_space(directory: int) -> int:
+    """Return the bytes that may still be written to the disk of a directory."""
+    state = os.fstatvfs(directory)
+    return state.f_bavail * state.f_frsize
 
 
 class Stream:
@@ -1392,10 +1401,8 @@ def _entries(directory: int, place: str = "") -> Iterator[_Entry]:
 
 
 def _safe(path: str) -> bool:
-    if not path.isprintable() or "\\" in path:
-        return False
-    names = path.split("/")
-    return all(0 < len(n.encode()) < 256 and n not in (".", "..") for n in names)
+    plain, names = path.isprintable() and "\\" not in path, path.split("/")
+    return plain and all(0 < len(n.encode()) < 256 and n not in (".", "..") for n in names)
 
 
 def _take(entries: Iterable[_Entry], notes: list[str]) -> tuple[File, ...]:
@@ -1589,9 +1596,8 @@ def _installed(call: Call, request: str = "") -> list[Interpreter]:
         try:
             rows = json.loads(said) if code == 0 else []
         except ValueError:
-            raise Unavailable(
-                "the uv that was found does not answer as uv: give --uv-path"
-            ) from None
+            why = "the uv that was found does not answer as uv: give --uv-path"
+            raise Unavailable(why) from None
         rows.sort(key=lambda row: tuple(row["version_parts"].values()), reverse=True)
         for row in rows:
             if row["implementation"] == "cpython" and row["variant"] == "default":
@@ -1749,10 +1755,9 @@ def _install(call: Call, key: str, pinned: bool) -> list[str]:
         return _make_empty(call, key)
     call.say("resolving and installing")
     tries = ["offline", "online"] if pinned else ["online", "offline"]
-    settings = [
-        (k, v) for k, v in uv_environment("").items() if re.search("(?i)index|links|proxy", k)
-    ]
-    secret = any("@" in v or re.search("PASSWORD|USERNAME", k) for k, v in settings)  # for builds
+    reach = re.compile("(?i)index|links|proxy")
+    settings = "".join(f"{k}={v}\n" for k, v in uv_environment("").items() if reach.search(k))
+    secret = re.search("@|PASSWORD=|USERNAME=", settings)  # a build could read it
     words = ""
     while tries:
         how = tries.pop(0)
@@ -1763,6 +1768,9 @@ def _install(call: Call, key: str, pinned: bool) -> list[str]:
         if seen.code == 0:
             names = [name.removesuffix(".dist-info") for name in seen.out.text(MB).split()]
             return sorted(name.replace("-", "==", 1) for name in names)
+        if seen.limit:
+            more = "--memory, --cache-size or --max-processes gives it more"
+            raise InvalidScript(f"installing the dependencies met the {seen.limit}: {more}")
         words = words if how == "offline" and words else seen.err.text()
         if how == "online" and not re.search(_NO_INDEX, words):
             tries = []
@@ -2249,9 +2257,8 @@ def check(policy: Policy = Policy()) -> list[Finding]:
     reach = "scripts reach what this machine reaches, its loopback too: --network off closes it"
     reach = "the engine's bridge: the local network too" if settled.backend == "docker" else reach
     reach = "the internet, not this host nor its network" if policy.network == "public" else reach
-    for line in MEANING.format(
-        limits=result.isolation, network=reach, delegate=DELEGATE
-    ).splitlines():
+    text = MEANING.format(limits=result.isolation, network=reach, delegate=DELEGATE)
+    for line in text.splitlines():
         subject, good, bad, verdict = line.split(" | ")
         fine = seen[subject] or subject == "network" and policy.network == "public"
         add(fine, subject, good if seen[subject] else bad, cast(Verdict, verdict))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -195,6 +196,21 @@ for place in glob.glob('/pysbx/new/*/'):
     (kept,) = [p.name for p in (cache / "used").iterdir() if len(p.name) == 32]
     os.chmod(cache / "store/envs", 0o755)
     assert os.listdir(cache / "store/envs") == [kept] and not os.listdir(cache / "store/new")
+
+
+@pytest.mark.skipif(shutil.disk_usage("/var/tmp").free < 8 << 30, reason="needs 8 GB of disk")
+def test_a_build_cannot_fill_the_disk(pysbx, index, fresh):
+    hostile = """import glob, os, time
+for place in glob.glob('/pysbx/new/*/'):
+    with open(place + 'large', 'w') as file:
+        os.posix_fallocate(file.fileno(), 0, 5 << 30)
+        time.sleep(20)
+"""
+    made = index(sdist("greedy", BACKEND.format(name="greedy", hostile=hostile)))
+    env = {**made.env, **fresh}
+    done = pysbx("--cache-size", "16", "--with", "greedy", script="print('RAN')", env=env)
+    assert done.code == 125 and "met the disk limit" in done.err and "RAN" not in done.out, done
+    assert not walk(fresh["XDG_CACHE_HOME"], "large")
 
 
 def test_no_build_refuses_source_distributions_and_says_so(pysbx, index, fresh):

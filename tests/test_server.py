@@ -98,12 +98,19 @@ def test_the_server_lives_on_after_every_kind_of_bad_input(server):
     ):
         call = server.start("tools/call", {"name": "execute_python", "arguments": arguments})
         text, error = server.result(call)
-        assert error and word in text and "Traceback" not in text, text
+        assert error and word in text, text
+        assert text.startswith("nothing was run") and "\n" not in text, text
     assert "fine" in server.result(server.run("print('fine')"))[0]
 
 
 def test_dependencies_as_a_json_string_are_understood(server):
     text, error = server.result(server.run("print('ok')", dependencies="[]"))
+    assert "ok" in text and not error
+
+
+def test_null_stands_for_what_was_left_out(server):
+    call = server.run("print('ok')", dependencies=None, timeout_seconds=None)
+    text, error = server.result(call)
     assert "ok" in text and not error
 
 
@@ -229,13 +236,16 @@ def test_a_long_install_tells_its_progress(client, index):
     assert "resolving" in words and "running" in words
 
 
-def test_cancelling_a_call_ends_its_script_at_once_and_the_next_call_works(client, mark):
-    one = client("--network", "off")
+def test_cancelling_a_call_ends_its_script_at_once_and_the_next_call_works(client, mark, tmp_path):
+    log = tmp_path / "audit.jsonl"
+    one = client("--network", "off", "--audit-log", str(log))
     call = one.run(SLEEPER.format(mark))
     assert until(lambda: alive(mark), 30)
     one.send({"method": "notifications/cancelled", "params": {"requestId": call}})
     assert until(lambda: not alive(mark), 1.5)
     assert "next" in one.result(one.run("print('next')"))[0]
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [line["status"] for line in lines] == ["cancelled", "exited"]
 
 
 @pytest.mark.parametrize(
