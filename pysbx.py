@@ -156,9 +156,8 @@ class Service:
     def __init__(self, policy: Policy, options: argparse.Namespace) -> None:
         self.policy, self.options, self.last = policy, options, time.monotonic()
         self.pool = concurrent.futures.ThreadPoolExecutor(options.max_concurrent)
-        later = concurrent.futures.ThreadPoolExecutor(1)  # for what follows a call
-        spare = not options.no_spare
-        self.after_run = functools.partial(later.submit, sandbox.after_run, policy, spare=spare)
+        self.later = concurrent.futures.ThreadPoolExecutor(1)  # for what follows a call
+        self.upkeep: concurrent.futures.Future[None] | None = None
         self.going: dict[concurrent.futures.Future[Any], socket.socket] = {}
         self.consent: set[bool] = set()
         self.warning = ""  # that the backend is not the one asked for
@@ -195,6 +194,12 @@ class Service:
         finally:
             future.cancel()  # if it has not begun
             ours.close()
+
+    def after_run(self) -> None:
+        """Look after the sandboxes that wait; one that has not begun serves all runs before it."""
+        if not self.upkeep or self.upkeep.running() or self.upkeep.done():
+            spare = not self.options.no_spare
+            self.upkeep = self.later.submit(sandbox.after_run, self.policy, spare=spare)
 
     def end(self, code: int = 0) -> NoReturn:
         """End this process when what is cancelled is gone, or now: clients give a server 0.4 s."""
