@@ -60,7 +60,8 @@ SHM_MB = 256  # /dev/shm: multiprocessing needs it, docker's default of 64 MB is
 OPEN_FILES = 1024
 SOCKET_BUFFERS = 8 * MB  # of one socket, where sysctls allow much
 MAX_INODES = 200_000  # per sandbox without a memory cgroup: a tmpfs bounds bytes, not inodes
-MAX_SCRIPT, MAX_BLOCK, MAX_REQUIREMENTS, MAX_ENVIRONMENTS = 10 * MB, 100_000, 200, 1000
+MAX_SCRIPT, MAX_REQUIREMENTS, MAX_ENVIRONMENTS = 10 * MB, 200, 1000
+MAX_BLOCK, MAX_DOTS = MB, 300  # characters, dots in a line: tomllib is quadratic in dotted keys
 MAX_FILES, MAX_FILE, MAX_FILES_TOTAL = 100, 10 * MB, 32 * MB  # what comes back from a run
 MAX_ENTRIES, MAX_DEPTH = 5000, 8  # what is looked at to find it
 START_LIMIT = 20.0  # seconds for a sandbox to reach its gate
@@ -293,13 +294,18 @@ class Finding:
 # ---- the script's metadata (https://packaging.python.org/en/latest/specifications/inline-script-metadata/)
 
 _OPENING = re.compile(r"# /// ([a-zA-Z0-9-]+)")
-_NEARLY = re.compile(r"(\s*)#+\s*/{3,4}\s*(?i:script|pyproject)\s*")
+_NEARLY = re.compile(r"(\s*)#+\s*/{2,4}\s*(?i:script|pyproject)(?:\W*|\W+#.*)")
+_STRING = re.compile(r""""(?:\\.|[^"\\\n])*"|'[^'\n]*'""")  # of TOML, on one line
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+_RELEASE = r"v?(?:\d+!)?\d+(?:\.\d+)*"
 _V = (
-    r"v?(?:\d+!)?\d+(?:\.\d+)*(?:[-_.]?(?:alpha|beta|preview|pre|rc|a|b|c)[-_.]?\d*)?"
+    rf"{_RELEASE}(?:[-_.]?(?:alpha|beta|preview|pre|rc|a|b|c)[-_.]?\d*)?"
     r"(?:-\d+|[-_.]?(?:post|rev|r)[-_.]?\d*)?(?:[-_.]?dev[-_.]?\d*)?"
 )
-_CLAUSE = rf"(?:(?:===?|!=) *{_V}(?:\.\*|\+[a-z0-9]+(?:[-_.][a-z0-9]+)*)?|(?:~=|[<>]=?) *{_V})"
+_CLAUSE = (
+    rf"(?:[!=]= *{_RELEASE}\.\*|(?:===?|!=) *{_V}(?:\+[a-z0-9]+(?:[-_.][a-z0-9]+)*)?"
+    rf"|(?:~= *(?=[^.,]*\.\d)|[<>]=? *){_V})"
+)
 _SPECIFIERS = re.compile(rf"(?i: *{_CLAUSE} *(?:, *{_CLAUSE} *)*,? *)")
 _REQUIREMENT = re.compile(
     rf"(?i:{_NAME} *(?:\[ *(?:{_NAME} *(?:, *{_NAME} *)*)?\] *)?"
@@ -311,7 +317,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ][\d:.]{5,18}(?:Z|[+-]\d\d:\d\d)?)?")
 _VARIABLES = """python_version python_full_version os_name sys_platform platform_release
     platform_system platform_version platform_machine platform_python_implementation
     implementation_name implementation_version extra""".split()
-_OPERAND = rf"""(?:{"|".join(_VARIABLES)}|'[^'"$\\]*'|"[^'"$\\]*")"""
+_OPERAND = rf"""(?:(?:{"|".join(_VARIABLES)})\b|'[^'"$\\]*'|"[^'"$\\]*")"""
 _MARKER = re.compile(rf" *{_OPERAND} *(?:[<>]=?|===?|!=|~=|\bin\b|\bnot +in\b) *{_OPERAND} *")
 
 
@@ -334,12 +340,15 @@ def read_metadata(script: str) -> Metadata:
     if not blocks:
         return Metadata(warnings=tuple(warnings))
     line, content = blocks[0]
-    if sum(map(len, content)) > MAX_BLOCK or any(text.count(".") > 1000 for text in content):
-        raise InvalidScript(f"the metadata block at line {line} is too large or too deep")
+    text = "\n".join(content)
+    bare = text if re.search("\"{3}|'{3}", text) else _STRING.sub("", text)
+    if len(text) > MAX_BLOCK or any(row.count(".") > MAX_DOTS for row in bare.split("\n")):
+        most = f"{MAX_BLOCK:,} characters, or {MAX_DOTS} dots in a line"
+        raise InvalidScript(f"the metadata block at line {line} has more than {most}")
     try:  # the blank lines make the reader's line numbers those of the script
-        data = tomllib.loads("\n" * line + "\n".join(content))
+        data = tomllib.loads("\n" * line + text)
     except (ValueError, RecursionError) as error:
-        why = f"{error or 'nested too deeply'}"
+        why = _printable(f"{error or 'nested too deeply'}", 300)
         raise InvalidScript(f"the metadata block at line {line} is not TOML: {why}") from None
     return _check_metadata(data, line, warnings)
 
@@ -362,9 +371,10 @@ def _find_blocks(lines: list[str]) -> tuple[list[tuple[int, list[str]]], list[st
         elif kind == "script" and "///" in content:
             close = len(content) - 1 - content[::-1].index("///")
             blocks.append((at + 1, content[:close]))
+            end = at + close + 2  # below it may stand the next
         elif kind == "script":
             warnings.append(f"the metadata block at line {at + 1} has no closing '# ///': ignored")
-        at = end  # a run without a closing line holds no other block: this keeps the scan linear
+        at = end  # behind its last closing line a run holds no other: this keeps the scan linear
     return blocks, warnings
 
 
@@ -378,15 +388,17 @@ def _check_metadata(data: dict[str, object], line: int, warnings: list[str]) -> 
         raise InvalidScript(where + "'requires-python' must be a string such as '>=3.11'")
     if not isinstance(tool, dict):
         raise InvalidScript(where + "'tool' must be a table")
-    if requires and not (_plain(requires) and _SPECIFIERS.fullmatch(_plain(requires))):
+    if requires and requires.strip(" \t") and not _SPECIFIERS.fullmatch(_plain(requires) or "?"):
         why = f"'requires-python' is {_shown(requires)}, not a version range such as '>=3.11'"
         raise InvalidScript(where + why)
     if unknown := [k for k in data if k not in ("dependencies", "requires-python", "tool")]:
         names = ", ".join(map(_shown, unknown[:10]))
         warnings.append(f"unknown keys in the metadata block are ignored: {names}")
-    for key, table in [*data.items(), *tool.items()]:
-        if isinstance(table, dict) and "dependencies" in table:
-            warnings.append(f"'dependencies' below [{key}] are ignored: put them before any table")
+    ours = {"dependencies", "requires-python"}
+    tables = [*data.items(), *((f"tool.{name}", table) for name, table in tool.items())]
+    if lost := [name for name, table in tables if isinstance(table, dict) and ours & table.keys()]:
+        names = ", ".join(map(_shown, lost[:10]))
+        warnings.append(f"'dependencies' and 'requires-python' must stand before {names}: ignored")
     uv = tool.get("uv", {})
     given = uv.pop("exclude-newer", "") if isinstance(uv, dict) else ""
     newer = str(given) if isinstance(given, str) or hasattr(given, "isoformat") else "?"
@@ -405,8 +417,9 @@ def check_requirements(requirements: Iterable[str]) -> tuple[str, ...]:
     """
     if isinstance(requirements, str):
         raise InvalidScript("dependencies must be a list of strings")
+    requirements = tuple(requirements)
     for requirement in requirements:
-        found = _REQUIREMENT.fullmatch(_plain(requirement)) if requirement.strip(" ") else None
+        found = _REQUIREMENT.fullmatch(_plain(requirement)) if requirement.strip() else None
         holds = found and (found["marker"] is None or _marker_holds(found["marker"]))
         if found and holds and (not found["url"] or _WHEEL_URL.fullmatch(found["url"])):
             continue
@@ -415,13 +428,13 @@ def check_requirements(requirements: Iterable[str]) -> tuple[str, ...]:
             hint = "'name>=1.2' or 'name @ https://….whl' (no git, http, file or source URLs)"
         why = f"{_shown(requirement)} is not a requirement to use here"
         raise InvalidScript(f"{why}: write {hint}")
-    return tuple(requirements)
+    return requirements
 
 
 def _plain(text: str) -> str:
     """Return printable ASCII on one line, blanks folded; "" for other text and for too much of it."""
-    good = text.isascii() and text.isprintable() and len(text) <= 1000
-    return re.sub(" +", " ", text.strip(" ")) if good else ""
+    text = re.sub("[ \t]+", " ", text).strip(" ")
+    return text if text.isascii() and text.isprintable() and len(text) <= 1000 else ""
 
 
 def _marker_holds(marker: str) -> bool:
@@ -432,10 +445,14 @@ def _marker_holds(marker: str) -> bool:
     return text.strip() == "\0"
 
 
-def _shown(text: str) -> str:
+def _printable(text: str, most: int) -> str:
     """Return untrusted text for a message: on one line, printable, cut."""
-    text = text if len(text) <= 80 else text[:77] + "..."
-    return "'" + "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text) + "'"
+    text = text if len(text) <= most else text[: most - 3] + "..."
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def _shown(text: str) -> str:
+    return f"'{_printable(text, 80)}'"
 
 
 # ---- what a sandbox is made of: pure
@@ -686,7 +703,7 @@ def cache_dir(backend: Backend) -> Path:
     """
     xdg, home = os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME", "")
     # it is made if need be, as the specification of XDG wants it
-    there = next(path for path in (Path(xdg), *Path(xdg).parents) if path.exists())
+    there = next(path for path in (Path(xdg), *Path(xdg).parents) if os.path.exists(path))
     good = os.path.isabs(xdg) and _reachable(str(there))
     return _made_cache_dir(backend, xdg if good else "", home)
 
@@ -976,7 +993,9 @@ class Sandbox:
         self.stdin, self.out, self.err = stdin, stdout.fileno(), stderr.fileno()
         ready = _ready([self.out, self.cancel], START_LIMIT)
         if self.out not in ready or os.read(self.out, 6) != b"ready\n":
-            said = f"no answer within {START_LIMIT:g} s" if not ready else "cancelled"
+            if self.cancel in ready:
+                raise SandboxError("cancelled before anything ran")
+            said = f"no answer within {START_LIMIT:g} s"
             if self.out in ready and _ready([self.err], GRACE):
                 said = os.read(self.err, 65536).decode(errors="replace").strip()
             raise Unavailable(explain_bwrap(said) if self.backend == "native" else _shorten(said))
@@ -1490,6 +1509,8 @@ class Call:
 @functools.cache
 def _visible_uv(uv: str, cache: str) -> str:
     """Return a uv that can be shown to the sandbox: no wrapper, and readable by its uid."""
+    if not _ask([uv, "--version"], uv_environment(cache))[1].startswith("uv "):
+        raise Unavailable(f"{uv} does not answer as uv: give --uv-path")
     with open(uv, "rb") as file:
         if file.read(2) == b"#!":  # a pyenv shim or the like; uv names itself to what it starts
             argv = [uv, *"run -q --no-project -p".split(), sys.executable, "python", "-c"]
@@ -1509,7 +1530,9 @@ def _visible_uv(uv: str, cache: str) -> str:
 def _operator_files(settings: dict[str, str]) -> tuple[list[Bind], list[tuple[str, bytes]]]:
     """Return (binds, files) for what the settings of uv name: local indexes, netrc, CA bundle."""
     text = "\n".join(v for k, v in settings.items() if re.search("INDEX|LINKS", k))
-    paths = dict.fromkeys(re.findall(r"(?:file://|(?<!\S))(/[^\s,#]+)", text))
+    paths = dict.fromkeys(
+        re.findall(r"(?:file://|(?<!\S))(/[^\s,#]+?)(?:/simple/?)?(?![^\s,#])", text)
+    )
     binds = [(p, p, False) for p in paths if os.path.exists(p) and _reachable(p)]
     files: list[tuple[str, bytes]] = []
     netrc = settings.get("NETRC") or os.path.expanduser("~/.netrc")
@@ -1644,6 +1667,7 @@ def choose_python(call: Call, requires: str | None) -> Interpreter:
     if known := _interpreters.get((call.policy, requires)):
         return known
     wanted, said = call.policy.python_version or PYTHON, ""
+    requires = (requires or "").replace("\t", " ").strip(" ,")
     anything = not call.policy.python_version and not requires
     found: list[Interpreter] = []
     exact = f"=={wanted}" + ".*" * (wanted.count(".") < 2)
@@ -1702,7 +1726,8 @@ def _shorten(text: str) -> str:
     return " ".join(lines)[:1500] or "nothing"
 
 
-_NO_INDEX = "(?i)dns error|error sending request|could not connect|timed out|network|tcp connect"
+_NO_INDEX = """(?i)dns error|error sending request|could not connect|timed out|tcp connect
+|network was disabled|network is unreachable""".replace("\n", "")
 _NO_WHEEL = r"no usable wheels|--no-build|[Bb]uilding source distributions"
 
 
@@ -1716,7 +1741,8 @@ def prepare(call: Call) -> Environment:
     salt = used / "salt"  # scripts cannot guess a key
     if not salt.exists():
         _write(salt, secrets.token_hex(16))
-    pinned = all(re.search(r"===?[^*]*$|@", r) for r in call.requirements)
+    versions = [requirement.partition(";")[0] for requirement in call.requirements]
+    pinned = all(re.search(r"===?[^*]*$|@", version) for version in versions)
     index = [(k, v) for k, v in uv_environment("").items() if "INDEX" in k or "LINKS" in k]
     engine = _engines.get(call.policy.docker_image, "")
     parts = [salt.read_text(), python.path, python.version, engine, call.newer, index]
@@ -1744,7 +1770,7 @@ def prepare(call: Call) -> Environment:
 
 def _stub(requirements: Iterable[str]) -> bytes:
     """Return a script of metadata alone; JSON strings of printable ASCII are TOML strings."""
-    listed = json.dumps([r.strip() for r in requirements])
+    listed = json.dumps([r.replace("\t", " ").strip() for r in requirements])
     return f"# /// script\n# dependencies = {listed}\n# ///\n".encode() if requirements else b"\n"
 
 
@@ -1787,7 +1813,7 @@ def _explain_uv(words: str) -> SandboxError:
     if re.search("invalid peer certificate|UnknownIssuer", words):
         remedy = "set SSL_CERT_FILE to the bundle of your certificate authority"
         return Unavailable(f"the package index is not trusted: {remedy} ({said[:300]})")
-    if re.search(_NO_INDEX, words) and "unsatisfiable" not in words:
+    if re.search(_NO_INDEX, words) and not re.search("unsatisfiable|Failed to build", words):
         return Unavailable(f"the package index cannot be reached: {said}")
     if re.search(_NO_WHEEL, words):
         said += " (there is no wheel for this Python: name another version)"
@@ -1818,6 +1844,7 @@ def _try_install(call: Call, key: str, how: str) -> Captured:
     words = [f"{call.inside}/new/{fresh.name}", final, *options]
     seen = _step(call, PREPARE, *words, part=part, network=bool(call.requirements))
     if part:  # what a build left must be removable
+        call = replace(call, cancel=None)
         _step(call, 'echo ready; read -r _; chmod -R u+rwX "$1"', words[0], part=part, uv=False)
     if seen.code or seen.why != "exited":
         shutil.rmtree(fresh, ignore_errors=True)
@@ -2105,6 +2132,9 @@ def run(
         raise InvalidScript(f"the time limit must be more than 0 seconds, not {timeout}")
     call, source, notes = _begin(script, dependencies, policy, cancel, progress)
     environment = prepare(call)
+    with contextlib.suppress(OSError):  # it is in use for so long: see _evict
+        until = time.time() + timeout
+        os.utime(call.cache / "used" / environment.python.split("/")[-3], (until, until))
     _uncompiled.append((call, environment))
     line = _line(environment, timeout)
     _last[policy] = call, environment, line
@@ -2186,7 +2216,9 @@ def validate(
     Raises InvalidScript for unusable metadata, Unavailable if it cannot be checked here.
     """
     call, source, notes = _begin(script, dependencies, policy, cancel, progress)
-    checker = f"compile({source!r}, '/work/script.py', 'exec', dont_inherit=True)".encode()
+    # a message shows lines of the file that it names
+    checker = f"with open('script.py', 'wb') as f:\n    f.write(s := {source!r})\n".encode()
+    checker += b"compile(s, '/work/script.py', 'exec', dont_inherit=True)"
     line = _line(prepare(replace(call, requirements=(), newer="")), 60)
     with contextlib.closing(Sandbox(run_spec(call.policy, call.python.prefix), cancel)) as sandbox:
         seen = run_capped(sandbox, line, checker, 60)
@@ -2197,9 +2229,15 @@ def validate(
         problems.append(f"it does not compile:\n{said}")
     if call.requirements:
         seen = _step(call, RESOLVE, "--no-build")
-        packages = [line for line in seen.out.text(MB).splitlines() if "==" in line]
-        if seen.code:
-            problems.append(f"the dependencies cannot be resolved: {_shorten(seen.err.text())}")
+        if seen.code and re.search(_NO_INDEX, seen.err.text()):
+            seen = _step(call, RESOLVE, "--no-build", "--offline")
+        packages = [line for line in seen.out.text(MB).splitlines() if re.search("==| @ ", line)]
+        said = f"the dependencies cannot be resolved: {_shorten(seen.err.text())}"
+        builds = call.policy.build and call.policy.backend != "docker"
+        if seen.code and builds and re.search(_NO_WHEEL, said):
+            notes.append("no wheel of some dependency: it would be built from source")
+        elif seen.code:
+            problems.append(said)
     return Report(call.python.version, tuple(packages), tuple(notes), tuple(problems))
 
 
