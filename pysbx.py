@@ -50,18 +50,39 @@ the versions of its dependencies that would be installed. Nothing is executed.""
 CHECK = "Try the sandbox from inside: what confines scripts here, Python, limits, mounts, cache."
 META = {"anthropic/alwaysLoad": True, "anthropic/maxResultSizeChars": 200_000}
 Image = tuple[str, bytes]  # format, content
+# in JSON: a backslash or a pair of surrogates as group 1, or half of a pair
+LONE = re.compile(rb"""(\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w)|\\u[dD][89a-fA-F]\w\w""")
 
 
 # ---- from a result to text
 
-ESCAPES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].{0,500}?(?:\x07|\x1b\\)|[ -/]*[0-~])"
+ESCAPES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]{0,500}(?:\x07|\x1b\\)|[ -/]*[0-~])"
 
 
 def clean(text: str) -> str:
     """Return text as a terminal would leave it: redrawn lines once, no escapes, no control codes."""
+    if "\x1b[A" in text:  # several bars are redrawn by going up
+        text = redrawn(text)
     text = re.sub(ESCAPES, "", text)
+    for _ in range(200 if "\x08" in text else 0):  # bounded: each takes one of a row of backspaces
+        text = re.sub(r"[^\n\x08]\x08", "", text)
     text = re.sub(r"(?m)^.*\r(?=[^\r\n])", "", text).replace("\r", "")
+    text = re.sub("[\u2028\u2029]", "\n", text)  # some clients take these for the end of a message
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "\N{REPLACEMENT CHARACTER}", text)
+
+
+def redrawn(text: str) -> str:
+    """Return the last state of lines over which the cursor went up and down again."""
+    rows, at, anew = [""], 0, False
+    for piece in re.split(r"(\n|\r|\x1b\[A)", text):
+        if piece in ("\n", "\x1b[A"):
+            at, anew = max(0, at + (1 if piece == "\n" else -1)), True
+            rows += [""] * (at == len(rows))
+        elif piece == "\r":
+            anew = True
+        elif piece:
+            rows[at], anew = piece if anew else rows[at] + piece, False
+    return "\n".join(rows)
 
 
 # what a script printed: the next step for an agent
@@ -96,6 +117,8 @@ def hints(script: str, result: Result, timeout: float) -> list[str]:
     magic = "SyntaxError" in said and re.search(r"(?m)^\s*[!%]\s*\w", script)
     found["! and % commands of notebooks do not work: declare packages in `dependencies`"] = magic
     found[f"the {result.limit} was reached ({result.isolation})"] = result.limit
+    plot = "matplotlib" in script and not result.files and not result.exit_code
+    found["no figure came back: plt.savefig('x.png') hands it over"] = plot
     silent = result.status == "exited" and not left
     found["nothing was printed: print() what you want to see"] = silent
     return those(found)
@@ -114,7 +137,7 @@ def how_it_ended(result: Result) -> str:
 def blocks(script: str, result: Result, timeout: float) -> tuple[list[str], list[Image]]:
     """Return a result as (lines of text, images); sections carry their length in bytes."""
     lines = [how_it_ended(result), *(f"hint: {hint}" for hint in hints(script, result, timeout))]
-    lines += [f"note: {note}" for note in result.notes]
+    lines += [f"note: {clean(note)}" for note in result.notes]
     for name, text in (("stdout", clean(result.stdout)), ("stderr", clean(result.stderr))):
         if text:
             lines += [f"--- {name}, {len(text.encode()):,} bytes ---", text.removesuffix("\n")]
@@ -122,16 +145,19 @@ def blocks(script: str, result: Result, timeout: float) -> tuple[list[str], list
     for file in result.files:
         data = file.data or b""
         kind = next((k for magic, k in IMAGES.items() if re.match(magic, data, re.DOTALL)), "")
-        what, large = kind + " image" if kind else "file", ""
+        what, large, size = kind + " image" if kind else "file", "", file.size
         if kind and len(data) <= room:
             images.append((kind, data))
             room -= len(data)
         elif kind or file.data is None:
             large = ", too large to show"
-        lines.append(f"--- {what} {clean(file.name)}, {file.size:,} bytes{large} ---")
+        text = ""
         if not kind and 0 < len(data) <= min(MAX_SHOWN, text_room) and b"\0" not in data:
-            lines.append(clean(data.decode("utf-8", "replace")).removesuffix("\n"))
+            text = clean(data.decode("utf-8", "replace"))
             text_room -= len(data)
+            size = len(text.encode())  # of what is shown: nothing can stand behind it as ours
+        lines.append(f"--- {what} {clean(file.name)}, {size:,} bytes{large} ---")
+        lines += [text.removesuffix("\n")] if text else []
     return lines, images
 
 
@@ -139,7 +165,8 @@ def report_lines(report: sandbox.Report) -> list[str]:
     """Return what validate found as text; its first line says whether the script can run."""
     first = "problems were found" if report.problems else "it compiles, what it declares resolves"
     notes = [f"note: {warning}" for warning in report.warnings]
-    return [f"{first}; Python {report.python}", *report.problems, *notes, *report.packages]
+    problems = map(clean, report.problems)
+    return [f"{first}; Python {report.python}", *problems, *notes, *report.packages]
 
 
 def check_lines(found: list[sandbox.Finding]) -> list[str]:
@@ -208,7 +235,6 @@ class Service:
             ours.close()
         concurrent.futures.wait(list(self.going), timeout=0.35)
         sandbox.end_spares()
-        sys.stdout.flush()
         os._exit(code)  # the SDK's stdin thread cannot be interrupted
 
     def first_spare(self) -> None:
@@ -258,6 +284,7 @@ def create_server(service: Service) -> Any:
                 if not isinstance(why := error.__cause__, ValidationError):
                     raise
                 wrong = "; ".join(f"{e['loc'][0]}: {e['msg']}" for e in why.errors())
+                wrong += ". It takes script, dependencies (['requests']) and timeout_seconds"
                 return answer([f"nothing was run, the arguments are wrong: {wrong}"], error=True)
 
     more: dict[str, Any] = {"subscriptions": False, "log_level": "WARNING"}
@@ -383,7 +410,7 @@ def add_tools(server: Any, service: Service) -> None:
 def log(text: str) -> None:
     """Print a line of ours; on a terminal in place of what say() in run_once has drawn."""
     drawn = "\r\x1b[K" * sys.stderr.isatty()
-    print(f"{drawn}pysbx: {text}", file=sys.stderr)
+    print(f"{drawn}pysbx: {clean(text)}", file=sys.stderr)
 
 
 def audit(path: str, script: str, result: Result) -> None:
@@ -413,6 +440,8 @@ def serve(policy: Policy, options: argparse.Namespace) -> NoReturn:
     options.token = os.environ.get("PYSBX_TOKEN", "").strip()
     if token_file := os.environ.get("PYSBX_TOKEN_FILE"):
         options.token = Path(token_file).read_text().strip()
+    if not options.token.isascii():
+        raise Unavailable("the token of PYSBX_TOKEN must be ASCII: no header can carry another")
     http = options.transport == "http"
     if http and options.host not in LOOPBACK and not options.token:
         raise Unavailable("beyond loopback set PYSBX_TOKEN, or PYSBX_TOKEN_FILE, to a secret")
@@ -430,11 +459,31 @@ def serve(policy: Policy, options: argparse.Namespace) -> NoReturn:
     service.end()
 
 
+def mend_input(service: Service) -> None:
+    """Replace lone surrogates on stdin: the SDK drops a message with one, and nobody is told."""
+    reader, writer = os.pipe()
+    source = os.fdopen(os.dup(0), "rb")
+    os.dup2(reader, 0)
+
+    def copy() -> None:
+        with source, os.fdopen(writer, "wb", buffering=0) as target:
+            for line in source:
+                target.write(LONE.sub(lambda found: found[1] or rb"\ufffd", line))
+        time.sleep(2)  # by now the SDK has ended, unless nobody reads what it writes
+        service.end()
+
+    threading.Thread(target=copy, daemon=True).start()
+
+
 async def serve_stdio(server: Any, service: Service) -> None:
     """Serve on stdio until the client hangs up or a signal comes."""
+    mend_input(service)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, service.end, 128 + number)
-    await server.run_stdio_async()
+    try:
+        await server.run_stdio_async()
+    except* BrokenPipeError:  # the client is gone
+        pass
 
 
 def heeding_hang_up(app: Any) -> Any:
@@ -614,7 +663,9 @@ def run_once(policy: Policy, options: argparse.Namespace) -> int:
         try:
             while data and not stopped:
                 data = data[os.write(stream + 1, data) :]
-        except BrokenPipeError:  # nobody reads any more
+        except OSError as error:  # nobody reads any more, or it cannot be written
+            if not isinstance(error, BrokenPipeError):
+                log(f"the script was ended: its output cannot be written: {error.strerror}")
             stop(signal.SIGPIPE)
 
     def say(text: str) -> None:
@@ -624,6 +675,7 @@ def run_once(policy: Policy, options: argparse.Namespace) -> int:
             words = f"pysbx: {text} ..." if text != "running" else ""
             print(f"\r\x1b[K{words}", end="", file=sys.stderr, flush=True)
 
+    script = read_script(options.script)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)
     target, limit = Path(options.files_out), options.default_timeout
@@ -633,7 +685,6 @@ def run_once(policy: Policy, options: argparse.Namespace) -> int:
         if not target.is_dir() or not os.access(target, os.W_OK):
             raise Unavailable(f"--files-out {target} is not a directory that can be written")
     more: dict[str, Any] = {"cancel": reader, "echo": echo, "progress": say, "policy": policy}
-    script = read_script(options.script)
     more |= {"dependencies": vars(options)["with"], "timeout": limit}
     result = run_audited(options.audit_log, script, **more)
     lines = ending(result, limit, stopped)
@@ -693,7 +744,13 @@ def write_files(result: Result, target: Path) -> Iterator[str]:
 
 def main() -> int:
     """Run the command line; return the exit code."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if (
+            getattr(sys, name) is None
+        ):  # the launcher closed it: no file of ours may take its place
+            setattr(sys, name, open(os.devnull, mode))
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # some launchers ignore it, and we inherit that
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # without a traceback
     words = parser()
     options = words.parse_args()
     if options.default_timeout == words.get_default("default_timeout"):  # it follows the other

@@ -29,6 +29,7 @@ import os
 import platform
 import pwd
 import re
+import resource
 import secrets
 import select
 import shutil
@@ -98,7 +99,7 @@ SCRIPT_ENV = dict(pair.split("=") for pair in _ENV.split())
 # ours. Arguments: blocks of 512 bytes a file may have, processes (dash has -p for it, bash -u).
 # After a "w" the interpreter is to wait: script.py is a named pipe until the script is there, and
 # Python opens it when it has started (see Sandbox.start_python).
-GATE = r"""ulimit -c 0; ulimit -n 1024; ulimit -l 64; [ -z "$1" ] || ulimit -f "$1"
+GATE = r"""ulimit -n 1024; ulimit -l 64; [ -z "$1" ] || ulimit -f "$1"
 [ -z "$2" ] || ulimit -u "$2" 2>/dev/null || ulimit -p "$2"
 : >script.py; echo ready; read -r limit python || exit 0; ulimit -t "${limit#w}"
 [ "$limit" = "${limit#w}" ] || { mv script.py .script.py && mkfifo script.py; }
@@ -113,7 +114,7 @@ read -r limit length word python <&3 || exit 0
 exec 3<&-; PATH="${python%/*}:$PATH"
 exec timeout -s KILL "$limit" "$python" "$PWD/script.py" </dev/null); code=$?
 exec 4>&2 2>/dev/null; kill -9 -1
-left=0; for f in * .[!.]*; do [ -e "$f" ] && [ "$f" != script.py ] && left=1; done
+left=0; for f in * .[!.]*; do [ -e "$f" ] && [ "$f" != script.py ] && left=1 && break; done
 count() { while read -r name n; do [ "$name" = "$1" ] && echo "$n"; done; }
 memory=$(cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control | count oom_kill)
 processes=$(cat /sys/fs/cgroup/pids.events /sys/fs/cgroup/pids/pids.events | count max)
@@ -140,7 +141,12 @@ exec "$uv" pip compile -q --no-header --no-annotate -p "$python" "$@" stub.py"""
 COMPILE = r"""echo ready; read -r python || exit 0
 exec "$python" -I -S -m compileall -q -j 2 -x '[\\/]tests?[\\/]' "$1" """
 PLOTS = """# A matplotlib backend without a display: show() saves the open figures as files.
-from matplotlib.backends.backend_agg import FigureCanvasAgg as FigureCanvas
+from matplotlib.backend_bases import FigureManagerBase
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+class FigureManager(FigureManagerBase):
+    show = lambda self: show()
+class FigureCanvas(FigureCanvasAgg):
+    manager_class = FigureManager
 def show(*args, **kwargs):
     import itertools, os, matplotlib.pyplot as plt
     for number in plt.get_fignums():
@@ -312,7 +318,9 @@ _REQUIREMENT = re.compile(
     rf"(?:\({_SPECIFIERS.pattern}\)|{_SPECIFIERS.pattern}|@ *(?P<url>[^ ;]+(?= |$)|[^ ]+$))? *)"
     r"(?:;(?P<marker>[^;]*))?"
 )
-_WHEEL_URL = re.compile(r"(?a)https://[A-Za-z0-9.-]+(?::\d+)?/[\w.~%+/=&!-]*\.whl(?:#[\w.=&-]*)?")
+# no addresses, no names of this host: uv would ask them
+_HOST = r"(?:[A-Za-z0-9-]+\.)+(?!localhost\b)[A-Za-z][A-Za-z0-9-]*"
+_WHEEL_URL = re.compile(rf"(?a)https://{_HOST}(?::\d+)?/[\w.~%+/=&!-]*\.whl(?:#[\w.=&-]*)?")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ][\d:.]{5,18}(?:Z|[+-]\d\d:\d\d)?)?")
 _VARIABLES = """python_version python_full_version os_name sys_platform platform_release
     platform_system platform_version platform_machine platform_python_implementation
@@ -472,20 +480,23 @@ acct 163 89, syslog 103 116, settimeofday 164 170, clock_settime 227 112, clock_
 adjtimex 159 171, sethostname 170 161, setdomainname 171 162, vhangup 153 58, personality 135 92,
 move_pages 279 239, migrate_pages 256 238, nfsservctl 180 42, iopl 172 -, ioperm 173 -,
 modify_ldt 154 -, uselib 134 -, _sysctl 156 -, ustat 136 -, sysfs 139 -, create_module 174 -,
-vserver 236 -"""
+vserver 236 -, io_setup 206 0"""
 # memory that neither an rlimit nor a look at /proc sees
 _UNSEEN = """, vmsplice 278 75, memfd_create 319 279, memfd_secret 447 447, shmget 29 194, msgget 68 186,
 semget 64 190"""
 # load OFFSET | compare K, where to if so, where to if not: "." is on, "+N" skips N. clone3 hides
 # its flags behind a pointer; without it libc falls back to clone. ioctl's request is compared in
-# 32 bits, as the kernel reads it (TIOCSTI, TIOCLINUX). Socket families: unix, inet, inet6, and
+# 32 bits, as the kernel reads it (TIOCSTI, TIOCLINUX). Core dumps stay off. Socket families: unix, inet, inet6, and
 # netlink with protocol 0, which getaddrinfo needs. 0x7E020000: every CLONE_NEW* that clone knows.
 _FILTER = """ld 4 | jeq {arch} . kill | ld 0 | {x32} {denied} jeq 435 enosys . |
 jeq {clone} . +2 | ld 16 | jset 0x7E020000 eperm allow |
+jeq {setrlimit} . +2 | ld 16 | jeq 4 eperm allow |
+jeq {prlimit} . +6 | ld 24 | jeq 4 . allow | ld 32 | jeq 0 . eperm | ld 36 | jeq 0 allow eperm |
 jeq {ioctl} . +3 | ld 24 | jeq 0x5412 eperm . | jeq 0x541C eperm allow |
 jeq {socket} +1 . | jeq {socketpair} . allow | ld 16 | jeq 1 allow . | jeq 2 allow . |
 jeq 10 allow . | jeq 16 . family | ld 32 | jeq 0 allow family"""
-_OWN = "arch 0xC000003E 0xC00000B7, clone 56 220, ioctl 16 29, socket 41 198, socketpair 53 199"
+_OWN = """arch 0xC000003E 0xC00000B7, clone 56 220, ioctl 16 29, socket 41 198, socketpair 53 199,
+setrlimit 160 164, prlimit 302 261"""
 _ANSWERS = {"allow": 0x7FFF0000, "eperm": 0x50001, "enosys": 0x50026, "family": 0x50061}
 _ANSWERS["kill"] = 0x80000000
 
@@ -528,6 +539,8 @@ def docker_seccomp() -> str:
     deny(["clone3"], answer="enosys")
     for flag in (1 << bit for bit in range(32) if 0x7E020000 >> bit & 1):
         deny(["clone"], (0, masked, flag, flag))
+    deny(["setrlimit"], (0, equal, 4, 0))
+    deny(["prlimit64"], (1, equal, 4, 0), (2, other, 0, 0))
     for request in (0x5412, 0x541C):
         deny(["ioctl"], (1, masked, 0xFFFFFFFF, request))
     for family in set(range(64)) - {1, 2, 10, 16}:
@@ -561,7 +574,7 @@ def host_shape(root: Path = Path("/")) -> list[str]:
             options += ["--symlink", os.readlink(entry), f"/{name}"]
         elif entry.is_dir():
             options += ["--ro-bind", str(entry), f"/{name}"]
-    for name in "ld.so.cache alternatives localtime fonts".split():
+    for name in "ld.so.cache alternatives localtime fonts services protocols".split():
         if os.path.exists(real := os.path.realpath(root / "etc" / name)):
             options += ["--ro-bind", real, f"/etc/{name}"]
     return options
@@ -569,8 +582,10 @@ def host_shape(root: Path = Path("/")) -> list[str]:
 
 def etc_files(network: str, root: Path = Path("/")) -> dict[str, bytes]:
     """Return the /etc of a sandbox; resolv.conf is read here, as it is often a link into /run."""
-    files = {"hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n", "group": "sandbox:x:1000:\n"}
-    files["passwd"] = f"sandbox:x:1000:1000:sandbox:{HOME}:/bin/sh\n"
+    files = {"hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n"}
+    files["group"] = "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n"
+    files["passwd"] = f"root:x:0:0::/:/bin/sh\nsandbox:x:1000:1000:sandbox:{HOME}:/bin/sh\n"
+    files["passwd"] += "nobody:x:65534:65534::/:/bin/false\n"  # the owner of what is the host's
     files["nsswitch.conf"] = "passwd: files\ngroup: files\nhosts: files dns\n"
     if network == "public":
         files["resolv.conf"] = "nameserver 10.0.2.3\n"  # slirp4netns, which asks the host's
@@ -616,7 +631,7 @@ def docker_argv(spec: Spec, name: str, seccomp: str) -> list[str]:
         --memory {policy.memory}m --memory-swap {policy.memory}m --cpus 1 --oom-score-adj 1000
         --ipc private --shm-size {SHM_MB}m --hostname sandbox --log-driver none --stop-timeout 1
         --no-healthcheck --tmpfs /tmp:rw,exec,nosuid,nodev,mode=1777,{size}
-        --tmpfs /work:rw,exec,nosuid,nodev,mode=0700,{size} --ulimit core=0:0
+        --tmpfs /work:rw,exec,nosuid,nodev,mode=0700,{size} --ulimit core=1:1
         --ulimit nofile={OPEN_FILES}:{OPEN_FILES} --ulimit fsize={shm}:{shm} --workdir /work
         --entrypoint sh""".split()
     options += ["--runtime", policy.docker_runtime] if policy.docker_runtime else []
@@ -761,11 +776,10 @@ def uv_environment(cache: object) -> dict[str, str]:
 def _ask(
     argv: list[str], env: dict[str, str] | None = None, wait: float = 60, said: bytes = b""
 ) -> tuple[int, str, str]:
-    """Run a trusted program (uv, docker, bwrap) in an empty place -> exit code, stdout, stderr."""
+    """Run a trusted program (uv, docker, bwrap) away from any project -> exit code, stdout, stderr."""
     more: dict[str, Any] = {"input": said, "capture_output": True, "timeout": wait, "env": env}
     try:
-        with tempfile.TemporaryDirectory(prefix="pysbx-") as place:
-            done = subprocess.run(argv, cwd=place, **more)
+        done = subprocess.run(argv, cwd="/", **more)
     except (OSError, subprocess.TimeoutExpired) as error:
         return 127, "", str(error)
     out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
@@ -954,10 +968,11 @@ class Sandbox:
         self.init = self.gate = 0  # pids of the init of its namespace, of what waits at the gate
         self.work = self.tmp = self.shm = self.proc = -1  # descriptors of its directories
         self.store, self.least = -1, 0  # what it may write of the cache, what must stay free there
+        self.ends: int | None = None  # can be read when all of its namespace is gone
         self.script: IO[bytes] | None = None  # the pipe to an interpreter that waits
         self.source: IO[bytes] | None = None  # the file that takes its place
         self.waits = self.place = self.ended = ""
-        self.crowded, self.cancel, self.kernel = False, cancel, _kernel_memory()
+        self.crowded, self.cancel, self.kernel = False, cancel, (0, 0)
         self.held = contextlib.ExitStack()  # what close frees, the last first
         try:
             {"native": self._native, "docker": self._docker, "none": self._none}[self.backend]()
@@ -990,6 +1005,8 @@ class Sandbox:
         assert stdin and stdout and stderr
         for pipe in (stdin, stdout, stderr):
             self.held.callback(pipe.close)
+            if self.backend == "native" and _drop():  # so that /dev/stdout can be opened
+                os.fchown(pipe.fileno(), SANDBOX_UID, SANDBOX_UID)
         self.stdin, self.out, self.err = stdin, stdout.fileno(), stderr.fileno()
         ready = _ready([self.out, self.cancel], START_LIMIT)
         if self.out not in ready or os.read(self.out, 6) != b"ready\n":
@@ -1031,12 +1048,17 @@ class Sandbox:
             fds, env = [*data.values(), code, args, told], dict(self.spec.env)
             self._start([*argv, *self.spec.program], env=env, cwd="/", pass_fds=fds, **drop)
         self.init = json.loads(os.read(status, 4096).split(b"\n")[0])["child-pid"]
+        self.ends = os.pidfd_open(self.init)
+        self.held.callback(os.close, self.ends)
         children = Path(f"/proc/{self.init}/task/{self.init}/children").read_text()
         self.gate = int(children.split()[0])
         root, places = f"/proc/{self.init}/root", ("/work", "/tmp", "/dev/shm", "/proc")
         self.work, self.tmp, self.shm, self.proc = [self._directory(root + p) for p in places]
         with contextlib.suppress(OSError):
             Path(f"/proc/{self.gate}/oom_score_adj").write_text("1000")
+            # core dumps of 1 byte are none, and 0 would still start the host's handler of them
+            for kind, limit in ((resource.RLIMIT_CORE, 1), (resource.RLIMIT_SIGPENDING, 1000)):
+                resource.prlimit(self.gate, kind, (limit, limit))
         if len(self.group) == 1:  # of version 2; else it was born there
             _enter(self.group[0], str(self.gate))
         for source, target, writable in self.spec.binds:
@@ -1111,6 +1133,7 @@ class Sandbox:
 
     def release(self, line: str, body: bytes) -> None:
         """Let the gate go: `line` is what it reads first, `body` the script or the stub."""
+        self.kernel = _kernel_memory()
         if self.script and self.source:
             with self.source:
                 self.source.write(body)  # what a traceback shows, and the script itself
@@ -1154,23 +1177,33 @@ class Sandbox:
         limit = self.spec.policy.memory * MB
         if self.store >= 0 and _free_space(self.store) < self.least:
             return "disk limit"
-        if self.proc < 0 or self.group:
+        if self.proc < 0:
             return ""
         named, other = (now - was for now, was in zip(_kernel_memory(), self.kernel, strict=True))
-        if named > limit or other > limit and self._sockets() * SOCKET_BUFFERS > limit:
+        if other > limit and self._sockets() * SOCKET_BUFFERS > limit:  # no group counts netlink's
             return "memory limit"
-        used = threads = 0
-        for pid in filter(str.isdigit, os.listdir(self.proc)):
-            with contextlib.suppress(OSError), _open_at(self.proc, f"{pid}/status") as file:
-                text = file.read().decode(errors="replace")  # its name may be any bytes
-                used += _total("RssAnon|RssShmem|VmPTE", text) << 10
-                threads += _total("Threads", text)
+        if self.group:
+            return ""
+        used, threads = self._memory("status", "RssAnon|RssShmem|VmPTE")
         self.crowded |= threads >= self.spec.policy.max_processes
+        files = 0
         for state in map(os.fstatvfs, (self.work, self.tmp, self.shm)):
-            used += (state.f_blocks - state.f_bfree) * state.f_frsize
+            files += (state.f_blocks - state.f_bfree) * state.f_frsize
             if state.f_files - state.f_ffree > MAX_INODES:
                 return "disk limit"
-        return "memory limit" if used > limit else ""
+        if used + files > limit:  # what a fork shares was counted twice
+            used = self._memory("smaps_rollup", "Pss_Anon|Pss_Shmem")[0] or used
+        return "memory limit" if max(named, used + files) > limit else ""
+
+    def _memory(self, name: str, fields: str) -> tuple[int, int]:
+        """Return the sum of these fields in a file of every process, in bytes, and the threads."""
+        used = threads = 0
+        for pid in filter(str.isdigit, os.listdir(self.proc)):
+            with contextlib.suppress(OSError), _open_at(self.proc, f"{pid}/{name}") as file:
+                text = file.read().decode(errors="replace")  # its name may be any bytes
+                used += _total(fields, text) << 10
+                threads += _total("Threads", text)
+        return used, threads
 
     def _sockets(self) -> int:
         """Return how many sockets there are in its network."""
@@ -1346,6 +1379,8 @@ def run_capped(
     box.release(line, body)
     seen, end, look = Captured(Stream(keep), Stream(keep)), 0.0, began + TICK
     reading = {box.out: seen.out, box.err: seen.err}
+    for fd in reading:  # a script may open its own pipe, and be faster
+        os.set_blocking(fd, False)
     exit_fd = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else None
     if exit_fd is not None:
         box.held.callback(os.close, exit_fd)
@@ -1356,7 +1391,10 @@ def run_capped(
         others = [] if end else [box.cancel, exit_fd]
         ready = _ready([*reading, *others], until - time.monotonic())
         for fd in ready & reading.keys():
-            data = os.read(fd, 1 << 16)
+            try:
+                data = os.read(fd, 1 << 16)
+            except BlockingIOError:
+                continue
             first = reading[fd].add(data)
             if echo and first and box.backend != "docker":
                 echo(int(fd == box.err), first)
@@ -1371,6 +1409,7 @@ def run_capped(
                 seen.why = "cancelled" if box.cancel in ready else "timeout"
             box.kill()
     seen.seconds = end - began
+    _ready([box.ends], 3 * GRACE if box.ends else 0)
     with contextlib.suppress(subprocess.TimeoutExpired):
         seen.code = int(box.ended.split()[0]) if box.ended else process.wait(GRACE)
     seen.code = 128 - seen.code if seen.code < 0 else seen.code
@@ -1393,7 +1432,7 @@ _Entry = tuple[str, object, int, str, Callable[[], IO[bytes] | None]]
 def _entries(directory: int, place: str = "") -> Iterator[_Entry]:
     """Yield what lies below a directory, links not followed.
 
-    A directory is yielded, as "other", only where it is not entered.
+    A directory is yielded, too, so that many of them end it; as "other" where it is not entered.
     """
     with os.scandir(directory) as listing:  # read only as far as it is used
         names = sorted(entry.name for entry in itertools.islice(listing, MAX_ENTRIES))
@@ -1407,6 +1446,7 @@ def _entries(directory: int, place: str = "") -> Iterator[_Entry]:
                 yield place + name, state.st_ino, state.st_size, kind, opener
             elif name != "__pycache__":
                 below.append(name)
+                yield place + name, None, 0, "directory", opener
     for name in below:  # after all files of this one: they matter most
         try:
             inner = os.open(name, _READ | os.O_DIRECTORY, dir_fd=directory)
@@ -1434,6 +1474,7 @@ def _take(entries: Iterable[_Entry], notes: list[str]) -> tuple[File, ...]:
             break
         if path == "script.py" or kind == "directory":
             continue
+        kind = "other" if path.count("/") > MAX_DEPTH or len(path) > 4096 else kind
         with contextlib.suppress(OSError, tarfile.TarError):
             left += 1
             if kind == "file" and identity not in files and len(files) < MAX_FILES and _safe(path):
@@ -1457,25 +1498,28 @@ def collect_files(work: int, notes: list[str]) -> tuple[File, ...]:
     return _take(_entries(work), notes)
 
 
-def _docker_entries(archive: tarfile.TarFile) -> Iterator[_Entry]:
-    for info in archive:
-        kind = "file" if info.isreg() else "directory" if info.isdir() else "other"
-        path = info.name.removeprefix("./")
-        yield path, path, info.size, kind, functools.partial(archive.extractfile, info)
+def _docker_entries(tar: IO[bytes], notes: list[str]) -> Iterator[_Entry]:
+    """Yield what an archive holds, as far as it can be read."""
+    try:
+        with tarfile.open(fileobj=tar, mode="r|") as archive:
+            for info in archive:
+                cast(Any, archive).members = []  # it would keep all of them
+                kind = "file" if info.isreg() else "directory" if info.isdir() else "other"
+                path = info.name.removeprefix("./")
+                yield path, path, info.size, kind, functools.partial(archive.extractfile, info)
+    except (OSError, tarfile.TarError) as error:
+        notes.append(f"the files of the container could not all be fetched: {error}")
 
 
 def _docker_files(sandbox: Sandbox, notes: list[str]) -> tuple[File, ...]:
     """Fetch the files of a container whose script has ended, by tar, bounded in size and time."""
     argv = [sandbox.spec.policy.docker_path, "exec", sandbox.name, "tar", "-C", "/work", "-c", "."]
     with subprocess.Popen(argv, stdin=-3, stdout=-1, stderr=-3) as tar:
-        timer = threading.Timer(START_LIMIT, tar.kill)
+        timer = threading.Timer(4 * GRACE, tar.kill)
         timer.start()
         try:
-            with tarfile.open(fileobj=tar.stdout, mode="r|") as archive:
-                return _take(_docker_entries(archive), notes)
-        except (OSError, tarfile.TarError) as error:
-            notes.append(f"the files of the container could not be fetched: {error}")
-            return ()
+            assert tar.stdout
+            return _take(_docker_entries(tar.stdout, notes), notes)
         finally:
             timer.cancel()
             tar.kill()
@@ -1655,7 +1699,7 @@ def _real_python(path: str, version: str) -> list[Interpreter]:
 
 
 _engines: dict[str, str] = {}  # by docker_image: ids of the volume and the image
-_interpreters: dict[tuple[Policy, str | None], Interpreter] = {}
+_interpreters: dict[tuple[Policy, str | None, Path], Interpreter] = {}
 
 
 def choose_python(call: Call, requires: str | None) -> Interpreter:
@@ -1664,7 +1708,8 @@ def choose_python(call: Call, requires: str | None) -> Interpreter:
     The policy's version if the script allows it, else the newest that the script allows, installed
     or downloaded by uv. Whether a version fits is uv's answer, not ours.
     """
-    if known := _interpreters.get((call.policy, requires)):
+    key = call.policy, requires, call.cache
+    if known := _interpreters.get(key):
         return known
     wanted, said = call.policy.python_version or PYTHON, ""
     requires = (requires or "").replace("\t", " ").strip(" ,")
@@ -1692,7 +1737,7 @@ def choose_python(call: Call, requires: str | None) -> Interpreter:
     note = f"Python {version} was used: {why} could not be had"
     note = "" if f"{version}.".startswith(f"{wanted}.") else note
     python = Interpreter(path, version, prefix, note)
-    return _interpreters.setdefault((call.policy, requires), python)
+    return _interpreters.setdefault(key, python)
 
 
 @contextlib.contextmanager
@@ -1723,7 +1768,7 @@ def _shorten(text: str) -> str:
     lines = [line for line in lines if line and not re.match(noise, line)]
     if len(lines) >= 14:
         lines[4:-8] = ["..."]
-    return " ".join(lines)[:1500] or "nothing"
+    return _printable(" ".join(lines), 1500) or "nothing"
 
 
 _NO_INDEX = """(?i)dns error|error sending request|could not connect|timed out|tcp connect
@@ -1933,12 +1978,15 @@ def run_spec(policy: Policy, prefix: str = "") -> Spec:
     if policy.network != "off":
         for name in PROXIES:  # without the credentials in them: --pass-env gives the whole
             if value := os.environ.get(name):
-                env[name] = re.sub(r"//[^/@]*@", "//", value)
+                env[name] = re.sub(r"\A((?:\w+://)?).*@", r"\1", value)
         own = os.path.isfile(os.environ.get("SSL_CERT_FILE", ""))
         ca = CA_FILE if native else "/pysbx/ca.pem" if own and policy.backend == "docker" else ""
         env |= {"SSL_CERT_FILE": ca, "REQUESTS_CA_BUNDLE": ca} if ca else {}
     env |= {name: os.environ[name] for name in policy.pass_env if name in os.environ}
     if native:
+        programs = map(os.path.realpath, os.environ.get("PATH", "").split(":"))
+        stores = [place for place in programs if re.match("/(?:nix|gnu)/store/", place)]
+        env["PATH"] = ":".join([env["PATH"], *stores])
         environments = (f"{cache_dir('native')}/store/envs", "/pysbx/envs", False)
         binds += [*shown, environments, *_python_binds(prefix)]
         more = 8 if _cgroup_parents() else 0  # the group meets its limit first, and tells
@@ -2107,9 +2155,10 @@ def _begin(
     return call, source, [*metadata.warnings, *filter(None, [python.note]), *notes]
 
 
-def _line(environment: Environment, timeout: float = 30.0) -> str:
-    """Return what the gate of a script reads: seconds of CPU time, the interpreter."""
-    return f"{int(timeout) + 2} {environment.python}"
+def _line(environment: Environment, policy: Policy, timeout: float = 30.0) -> str:
+    """Return what the gate of a script reads: seconds of CPU time (in a container, of time)."""
+    cores = (os.cpu_count() or 1) if policy.backend != "docker" else 1
+    return f"{(int(timeout) + 2) * cores} {environment.python}"
 
 
 def run(
@@ -2136,7 +2185,7 @@ def run(
         until = time.time() + timeout
         os.utime(call.cache / "used" / environment.python.split("/")[-3], (until, until))
     _uncompiled.append((call, environment))
-    line = _line(environment, timeout)
+    line = _line(environment, call.policy, timeout)
     _last[policy] = call, environment, line
     piped = len(source) <= 1 << 16 and not _CODING.match(source)
     spec, total = run_spec(call.policy, call.python.prefix), policy.max_output_bytes
@@ -2197,7 +2246,7 @@ def warm(policy: Policy, requirements: Iterable[str]) -> str:
         call = replace(call, python=choose_python(call, None))
         made = prepare(call)
         if not made.packages:  # what most scripts want: an interpreter may wait in it
-            _last.setdefault(policy, (replace(call, nice=0), made, _line(made)))
+            _last.setdefault(policy, (replace(call, nice=0), made, _line(made, call.policy)))
         return f"{len(made.packages)} packages are ready"
     except (SandboxError, OSError) as error:
         return f"failed: {error}"
@@ -2219,7 +2268,7 @@ def validate(
     # a message shows lines of the file that it names
     checker = f"with open('script.py', 'wb') as f:\n    f.write(s := {source!r})\n".encode()
     checker += b"compile(s, '/work/script.py', 'exec', dont_inherit=True)"
-    line = _line(prepare(replace(call, requirements=(), newer="")), 60)
+    line = _line(prepare(replace(call, requirements=(), newer="")), call.policy, 60)
     with contextlib.closing(Sandbox(run_spec(call.policy, call.python.prefix), cancel)) as sandbox:
         seen = run_capped(sandbox, line, checker, 60)
     problems, packages = [], []
