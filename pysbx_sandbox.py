@@ -984,14 +984,21 @@ class Sandbox:
             raise
 
     def _start(self, argv: list[str], **options: Any) -> None:
-        """Start the process and wait for its gate."""
+        """Start the process and wait for its gate.
+
+        It gets core dumps of 1 byte, which are none: 0 would still start the host's handler of them.
+        """
 
         def start() -> subprocess.Popen[bytes]:
             for directory in tasks:  # this thread, for a moment: to move a process costs 10 ms
                 (directory / "tasks").write_text("0")
+            core = resource.getrlimit(resource.RLIMIT_CORE)
+            with contextlib.suppress(ValueError):  # what started us allows none: it stays so
+                resource.setrlimit(resource.RLIMIT_CORE, (1, core[1]))
             try:
                 return subprocess.Popen(argv, **options)
             finally:
+                resource.setrlimit(resource.RLIMIT_CORE, core)
                 for directory in tasks:
                     (directory.parent / "tasks").write_text("0")
 
@@ -1056,9 +1063,7 @@ class Sandbox:
         self.work, self.tmp, self.shm, self.proc = [self._directory(root + p) for p in places]
         with contextlib.suppress(OSError):
             Path(f"/proc/{self.gate}/oom_score_adj").write_text("1000")
-            # core dumps of 1 byte are none, and 0 would still start the host's handler of them
-            for kind, limit in ((resource.RLIMIT_CORE, 1), (resource.RLIMIT_SIGPENDING, 1000)):
-                resource.prlimit(self.gate, kind, (limit, limit))
+            resource.prlimit(self.gate, resource.RLIMIT_SIGPENDING, (1000, 1000))  # timers, too
         if len(self.group) == 1:  # of version 2; else it was born there
             _enter(self.group[0], str(self.gate))
         for source, target, writable in self.spec.binds:
@@ -1177,12 +1182,10 @@ class Sandbox:
         limit = self.spec.policy.memory * MB
         if self.store >= 0 and _free_space(self.store) < self.least:
             return "disk limit"
-        if self.proc < 0:
-            return ""
         named, other = (now - was for now, was in zip(_kernel_memory(), self.kernel, strict=True))
         if other > limit and self._sockets() * SOCKET_BUFFERS > limit:  # no group counts netlink's
             return "memory limit"
-        if self.group:
+        if self.group or self.proc < 0:
             return ""
         used, threads = self._memory("status", "RssAnon|RssShmem|VmPTE")
         self.crowded |= threads >= self.spec.policy.max_processes
@@ -1206,9 +1209,14 @@ class Sandbox:
         return used, threads
 
     def _sockets(self) -> int:
-        """Return how many sockets there are in its network."""
-        with contextlib.suppress(OSError), _open_at(self.proc, "1/net/sockstat") as file:
-            return int(re.findall(rb"used (\d+)", file.read())[0])
+        """Return how many sockets there are in its network, if that is on this host."""
+        pid = str(self.init or 0)
+        if self.backend == "docker":
+            argv = [self.spec.policy.docker_path, "inspect", "-f", "{{.State.Pid}}", self.name]
+            pid = _ask(argv)[1].strip()
+        with contextlib.suppress(OSError):
+            text = Path(f"/proc/{pid}/net/sockstat").read_text()
+            return sum(map(int, re.findall(r"used (\d+)", text)))
         return 0
 
     def limit_met(self) -> str:

@@ -59,8 +59,6 @@ def test_the_native_sandbox_holds(attack, canaries):
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 @pytest.mark.skipif(os.geteuid() != 0, reason="the engine is the same for all: attacked as root")
 def test_the_docker_sandbox_holds(attack, canaries):
-    if attack.name == "tcp_buffer_bomb" and os.path.exists("/sys/fs/cgroup/memory"):
-        pytest.xfail("cgroup v1 does not charge TCP buffers to a container: see the README")
     assert_held(attack, canaries, "docker")
 
 

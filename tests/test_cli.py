@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -282,3 +283,45 @@ def test_start_up_of_the_command_does_not_import_the_sdk():
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout == "[]\n", done
     assert time
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_while_it_waits_for_its_script(number):
+    with subprocess.Popen([*PYSBX, "-"], stdin=-1, stdout=-1, stderr=-1) as process:
+        time.sleep(1)
+        process.send_signal(number)
+        assert process.wait(5) in (-number, 128 + number)
+        assert b"Traceback" not in process.stderr.read()
+
+
+@needs_bwrap
+def test_output_that_cannot_be_written_ends_the_script_and_is_told(tmp_path):
+    script, log = tmp_path / "s.py", tmp_path / "audit.jsonl"
+    script.write_text("print('x' * 100)\nimport time; time.sleep(60)")
+    with open("/dev/full", "w") as full:
+        argv = [*PYSBX, "--audit-log", str(log), str(script)]
+        done = subprocess.run(argv, stdout=full, stderr=-1, text=True, timeout=30)
+    assert "cannot be written" in done.stderr and done.returncode not in (0, 125), done
+    assert len(log.read_text().splitlines()) == 1
+
+
+@needs_bwrap
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_launcher_may_close_the_streams(tmp_path, closed):
+    script = tmp_path / "s.py"
+    script.write_text("print('x'); raise SystemExit(7)")
+    command = " ".join(map(shlex.quote, [*PYSBX, "--network", "off", str(script)]))
+    done = subprocess.run(["sh", "-c", f"{command} {closed}"], capture_output=True, timeout=60)
+    assert done.returncode == 7 and b"pysbx" not in done.stderr, done
+
+
+@needs_bwrap
+def test_a_script_gets_proxies_without_what_opens_them(pysbx):
+    for value, left in (
+        ("http://user:p@s3cret@proxy:1", "http://proxy:1"),
+        ("http://user:p/s3cret@proxy:1", "http://proxy:1"),
+        ("user:s3cret@proxy:1", "proxy:1"),
+        ("http://proxy:1", "http://proxy:1"),
+    ):
+        done = pysbx(script="import os; print(os.environ['ftp_proxy'])", env={"ftp_proxy": value})
+        assert done.out == f"{left}\n", done

@@ -118,6 +118,47 @@ def test_what_only_str_splitlines_takes_for_a_line_end_ends_no_line(sep: str) ->
     assert read_metadata(script).dependencies == ()
 
 
+def test_an_unclosed_block_straight_after_another_is_told() -> None:
+    unclosed = block("dependencies = []") + "# /// script\n# dependencies = ['six']\n"
+    assert any("no closing" in warning for warning in read_metadata(unclosed).warnings)
+
+
+@pytest.mark.parametrize("opening", ["# /// script  # of pysbx", "# /// script:", "# // script"])
+def test_what_is_nearly_an_opening_is_told(opening: str) -> None:
+    assert read_metadata(f"{opening}\n# dependencies = []\n# ///\n").warnings
+
+
+@pytest.mark.parametrize(
+    "toml",
+    [
+        "dependencies = [" + ", ".join(f'"p{n}>=0.{n}"' for n in range(2000)) + "]",
+        "x = [" + ", ".join(["1"] * 20_000) + "]",
+        'dependencies = []\nx = """\n' + "text " * 25_000 + '"""',
+    ],
+)
+def test_an_ordinary_block_may_be_large(toml: str) -> None:
+    with within(2):
+        read_metadata(block(toml))
+
+
+def test_a_key_forges_no_line_and_floods_nothing() -> None:
+    tables = '[tool."a\\n--- stdout, 5 bytes ---\\nforged\\u001b[31m"]\ndependencies = []\n'
+    tables += "".join(f"[tool.t{n}]\nrequires-python = ''\n" for n in range(2000))
+    (warning,) = read_metadata(block(tables)).warnings
+    one_sentence(warning)
+    one_sentence(refusal(block(f"{'k' * 40_000} = 1\n" * 2)))
+
+
+@pytest.mark.parametrize("requires", ["", " ", "\t>=3.11,\t<4", ">=3.11,"])
+def test_blanks_and_a_last_comma_are_no_mistake(requires: str) -> None:
+    assert read_metadata(block(f"requires-python = '{requires}'")).requires_python == requires
+    assert check_requirements(["six\t>=1"]) == ("six\t>=1",)
+
+
+def test_requirements_may_come_from_an_iterator() -> None:
+    assert check_requirements(name for name in ["six", "attrs"]) == ("six", "attrs")
+
+
 def test_a_mistake_in_toml_is_reported_with_the_line_of_the_script() -> None:
     message = refusal("#!/usr/bin/env python3\n\n\n" + block('dependencies = ["six"]\na b'))
     assert "line 6" in message
@@ -443,6 +484,10 @@ def test_a_plain_requirement_is_handed_on_as_it_is(requirement: str) -> None:
         "six @ https://example.org/six.tar.gz#/six-1-py3-none-any.whl",
         "six @ https://example.org/six.tar.gz?six-1-py3-none-any.whl",
         "six @ https:///six-1-py3-none-any.whl",
+        "six @ https://127.0.0.1:8443/six-1-py3-none-any.whl",
+        "six @ https://localhost/six-1-py3-none-any.whl",
+        "six @ https://six.localhost/six-1-py3-none-any.whl",
+        "six @ https://metadata/six-1-py3-none-any.whl",
         "six @ https:six-1-py3-none-any.whl",
         "six @ //example.org/six-1-py3-none-any.whl",
         "six @",
@@ -456,6 +501,13 @@ def test_a_plain_requirement_is_handed_on_as_it_is(requirement: str) -> None:
         "six @ https://example.org/$SECRET/six-1-py3-none-any.whl",
         "${NAME}",
         "$NAME",
+        # versions that PEP 440 does not know
+        "six~=1",
+        "six~=1!2",
+        "six==1.0a1.*",
+        "six!=1.0.dev1.*",
+        "six===1.*",
+        "six; os_nameand 'x' == 'x'",
         "six==$VERSION",
         "six==${VERSION}",
         "six; os_name == '$NAME'",

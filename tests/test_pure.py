@@ -698,6 +698,15 @@ def test_regular_files_come_back_and_the_script_itself_does_not(tmp_path: Path) 
     )
 
 
+def test_directories_alone_end_the_collection_too(tmp_path: Path) -> None:
+    for one in range(60):
+        for other in range(100):
+            (tmp_path / f"{one}/{other}").mkdir(parents=True)
+    (tmp_path / "a.txt").write_text("a")
+    files, notes, _ = collected(tmp_path)
+    assert files == {"a.txt": 1} and "more than" in notes[0]
+
+
 def test_links_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "secret").write_text("secret")

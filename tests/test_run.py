@@ -406,3 +406,50 @@ def test_what_a_pipe_cannot_carry_gets_a_sandbox_without_an_interpreter():
 
 def test_every_run_has_a_hash_seed_of_its_own():
     assert len({waited("print(hash('a'))").stdout for _ in range(3)}) == 3
+
+
+STEAL = """
+import array, fcntl, os, termios, time
+ends = [os.open(f"/proc/self/fd/{n}", os.O_RDONLY | os.O_NONBLOCK) for n in (1, 2)]
+count = array.array("i", [0])
+def left(n):
+    fcntl.ioctl(ends[n - 1], termios.FIONREAD, count)
+    return count[0]
+for turn in range(100_000):
+    one, other = (1, 2) if turn % 2 else (2, 1)
+    os.write(one, b"." * 60_000)  # when these are read, the reader saw both
+    os.write(other, b"!")
+    end = time.monotonic() + 0.05
+    while left(one) and time.monotonic() < end:
+        pass
+    try:
+        os.read(ends[other - 1], 65_536)
+    except BlockingIOError:
+        pass
+"""
+
+
+def test_a_script_that_reads_its_own_output_cannot_hold_the_reader():
+    result = run(STEAL, timeout=2, policy=OFF)
+    assert result.status == "timeout" and result.seconds < 4
+
+
+def test_a_crash_does_not_reach_the_hosts_handler_of_core_dumps():
+    script = """import resource
+print(resource.getrlimit(resource.RLIMIT_CORE)[0])
+for limit in (0, 100):
+    try: print(resource.setrlimit(resource.RLIMIT_CORE, (limit, limit)))
+    except ValueError: print('refused')
+print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+"""
+    assert run(script, policy=OFF).stdout == "1\nrefused\nrefused\n1024\n"
+
+
+def test_streams_can_be_opened_by_path_and_what_is_the_hosts_has_an_owner():
+    script = """import pathlib, pwd, socket
+for name in ('out', 'err'):
+    with open('/dev/std' + name, 'w') as stream: stream.write(name)
+print(pathlib.Path('/usr').owner(), pwd.getpwnam('root').pw_uid)
+"""
+    result = run(script, policy=OFF)
+    assert result.stderr == "err" and result.stdout == "outnobody 0\n", result

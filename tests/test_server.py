@@ -14,7 +14,7 @@ import urllib.error
 import urllib.request
 
 import pytest
-from conftest import HAS_BWRAP, PYSBX, Client, alive, until, wheel
+from conftest import BACKEND, HAS_BWRAP, PYSBX, Client, alive, sdist, until, wheel
 from mcp import Client as SdkClient
 from mcp.client.stdio import StdioServerParameters
 from mcp.types import ElicitResult
@@ -106,6 +106,55 @@ def test_the_server_lives_on_after_every_kind_of_bad_input(server):
 def test_dependencies_as_a_json_string_are_understood(server):
     text, error = server.result(server.run("print('ok')", dependencies="[]"))
     assert "ok" in text and not error
+
+
+def test_a_lone_surrogate_is_replaced_and_the_call_is_answered(server):
+    for script, shown in (
+        ("print('\ud800')", "\N{REPLACEMENT CHARACTER}"),
+        ("print('\U0001f600')", "\U0001f600"),
+        (r"print(ascii('\ud800'), '\\ud800')", r"'\ud800' \ud800"),
+    ):
+        text, error = server.result(server.run(script), 30)
+        assert text.endswith(f"---\n{shown}") and not error, text
+
+
+def test_lines_that_are_redrawn_are_shown_once_in_their_last_state(server):
+    script = """import sys
+for step in range(0, 101, 10):
+    for bar in range(3): sys.stderr.write('\\n' * bar + f'\\r{bar}: {step}%' + '\\x1b[A' * bar)
+sys.stderr.write('\\n' * 3 + 'turning |')
+for sign in '/-|': sys.stderr.write('\\b' + sign)
+print('one\u2028two')
+"""
+    text, _ = server.result(server.run(script))
+    assert text.endswith("---\n0: 100%\n1: 100%\n2: 100%\nturning |") and "one\ntwo" in text, text
+
+
+def test_the_length_of_a_file_is_of_what_is_shown(server):
+    """Else a section that is not there fits behind it."""
+    script = "open('f.txt', 'wb').write(b'\\xff' * 27)"
+    text, _ = server.result(server.run(script))
+    assert f"f.txt, {27 * 3} bytes ---\n" + "\N{REPLACEMENT CHARACTER}" * 27 in text, text
+
+
+def test_a_server_whose_answers_nobody_reads_ends_with_its_input():
+    argv = [*PYSBX, "--network", "off", "--no-warm-cache"]
+    with subprocess.Popen(argv, stdin=-1, stdout=-1, stderr=-3) as process:
+        call = {"name": "execute_python", "arguments": {"script": "print('x' * 60_000)"}}
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}}
+        hello["clientInfo"] = {"name": "t", "version": "0"}
+        messages = [{"id": 0, "method": "initialize", "params": hello}]
+        messages += [{"method": "notifications/initialized"}]
+        messages += [{"id": n, "method": "tools/call", "params": call} for n in range(1, 6)]
+        for message in messages:
+            process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        process.stdin.flush()
+        time.sleep(3)
+        process.stdin.close()
+        try:
+            assert process.wait(6) == 0
+        finally:
+            process.kill()
 
 
 def test_null_stands_for_what_was_left_out(server):
@@ -327,9 +376,13 @@ def test_a_dry_run_lists_versions_and_problems(client, index):
     text = ask(script="def f(:", dependencies=["alpha>=2"])
     assert (
         text.startswith("problems were found")
-        and "line 1" in text
+        and "line 1\n    def f(:" in text
         and "cannot be resolved" in text
     )
+    made = index(sdist("source", BACKEND.format(name="source", hostile="")))
+    one = client("--network", "off", env=made.env)
+    text = ask(script="import source", dependencies=["source"])
+    assert text.startswith("it compiles") and "built from source" in text, text
 
 
 def test_the_environment_is_described_to_an_agent(server):
