@@ -57,32 +57,25 @@ LONE = re.compile(rb"""(\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w)|\\u[dD][89a
 # ---- from a result to text
 
 ESCAPES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]{0,500}(?:\x07|\x1b\\)|[ -/]*[0-~])"
+UP = "\x1b[A"
 
 
 def clean(text: str) -> str:
     """Return text as a terminal would leave it: redrawn lines once, no escapes, no control codes."""
-    if "\x1b[A" in text:  # several bars are redrawn by going up
-        text = redrawn(text)
-    text = re.sub(ESCAPES, "", text)
+    text = re.sub(ESCAPES, lambda found: UP if found[0] == UP else "", text)
     for _ in range(200 if "\x08" in text else 0):  # bounded: each takes one of a row of backspaces
         text = re.sub(r"[^\n\x08]\x08", "", text)
-    text = re.sub(r"(?m)^.*\r(?=[^\r\n])", "", text).replace("\r", "")
-    text = re.sub("[\u2028\u2029]", "\n", text)  # some clients take these for the end of a message
-    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "\N{REPLACEMENT CHARACTER}", text)
-
-
-def redrawn(text: str) -> str:
-    """Return the last state of lines over which the cursor went up and down again."""
-    rows, at, anew = [""], 0, False
+    rows, at = [""], 0
     for piece in re.split(r"(\n|\r|\x1b\[A)", text):
-        if piece in ("\n", "\x1b[A"):
-            at, anew = max(0, at + (1 if piece == "\n" else -1)), True
+        if piece == "\n":
+            at += 1
             rows += [""] * (at == len(rows))
-        elif piece == "\r":
-            anew = True
-        elif piece:
-            rows[at], anew = piece if anew else rows[at] + piece, False
-    return "\n".join(rows)
+        elif piece == UP:  # as several progress bars do
+            at = max(0, at - 1)
+        elif piece.strip("\r"):
+            rows[at] = piece
+    text = re.sub("[\u2028\u2029]", "\n", "\n".join(rows))  # some clients end a message there
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "\N{REPLACEMENT CHARACTER}", text)
 
 
 # what a script printed: the next step for an agent
