@@ -459,9 +459,10 @@ def mend_input(service: Service) -> None:
     os.dup2(reader, 0)
 
     def copy() -> None:
-        with source, os.fdopen(writer, "wb", buffering=0) as target:
+        with contextlib.suppress(BrokenPipeError), source, os.fdopen(writer, "wb") as target:
             for line in source:
                 target.write(LONE.sub(lambda found: found[1] or rb"\ufffd", line))
+                target.flush()
         time.sleep(2)  # by now the SDK has ended, unless nobody reads what it writes
         service.end()
 
