@@ -1254,6 +1254,7 @@ class Sandbox:
         if self.backend == "docker":
             with contextlib.suppress(OSError):
                 self.stdin.close()
+            self.process.kill()  # first: the engine waits for it, and it for us to read
             _ask([self.spec.policy.docker_path, "rm", "-f", self.name], wait=20)
         with contextlib.suppress(OSError, IndexError):
             if self.backend == "native" and not self.init and self.process.poll() is None:
