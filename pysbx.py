@@ -85,6 +85,8 @@ its name on PyPI, which may differ from the name that is imported
 No module named '?pip\b|externally-managed-environment|pip3?: (command )?not found|No such file or directory: 'pip3?' : there is no \
 pip in the sandbox: declare packages in the `dependencies` argument
 EOFError: EOF when reading a line : there is no input: put the values into the script
+FileNotFoundError(?!.*pip) : no files are there but those that the script makes, and the paths of \
+the host that check_environment names
 Errno 30\b|Read-only file system : only the working directory, HOME and /tmp can be written
 name resolution|Network is unreachable|Name or service not known|nodename nor servname : {network}
 """.replace("\\\n", "")
@@ -681,7 +683,7 @@ def run_once(policy: Policy, options: argparse.Namespace) -> int:
     more: dict[str, Any] = {"cancel": reader, "echo": echo, "progress": say, "policy": policy}
     more |= {"dependencies": vars(options)["with"], "timeout": limit}
     result = run_audited(options.audit_log, script, **more)
-    lines = ending(result, limit, stopped)
+    lines = ending(result, limit, policy.max_output_bytes, stopped)
     lines += [note for note in result.notes if not note.startswith("warning")]
     if options.files_out and result.files:
         failed = list(write_files(result, target))
@@ -704,8 +706,9 @@ def read_script(name: str) -> str:
         raise InvalidScript(f"the script is not UTF-8 text: {why}") from None
 
 
-def ending(result: Result, limit: int, stopped: list[int]) -> list[str]:
+def ending(result: Result, limit: int, most: int, stopped: list[int]) -> list[str]:
     """Return lines on how a script ended, where its own exit code does not say it all."""
+    lost = result.stdout_bytes + result.stderr_bytes - most
     late, number = result.status == "timeout", result.exit_code - 128
     by_signal = f"the script was ended by signal {number} ({result.signal})"
     raises = {"memory": "--memory", "disk": "--disk"}.get(result.limit[:-6], "--max-processes")
@@ -714,6 +717,8 @@ def ending(result: Result, limit: int, stopped: list[int]) -> list[str]:
         f"timed out after {limit} s: --default-timeout gives it more": late and not stopped,
         by_signal: result.signal and not late and not stopped,
         "--with NAME installs a package": "No module named" in result.stderr,
+        "it sees no file of yours: --mount DIR shows one": "No such file" in result.stderr,
+        f"{lost:,} bytes of output were left out: --max-output-bytes keeps more": lost > 0,
         f"the {result.limit} was reached: {raises} gives it more": result.limit,
     }
     return those(texts)
@@ -747,7 +752,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # without a traceback
     words = parser()
     options = words.parse_args()
-    if options.default_timeout == words.get_default("default_timeout"):  # it follows the other
+    if options.default_timeout == int(words.get_default("default_timeout")):  # it follows
         options.default_timeout = min(options.default_timeout, options.max_timeout)
     if wrong := contradiction(options):
         words.error(wrong)
@@ -755,6 +760,8 @@ def main() -> int:
     # over HTTP nobody can be asked, and one may not speak for all
     options.require_sandbox |= options.transport == "http" and backend != "none"
     options.mounts, options.pass_env = tuple(options.mount), tuple(options.pass_env)
+    for name in filter(lambda name: name not in os.environ, options.pass_env):
+        log(f"warning: --pass-env {name}: there is no such variable")
     given = {"backend": backend, "build": not options.no_build, **vars(options)}
     policy = Policy(**{field: given[field] for field in Policy.__dataclass_fields__})
     try:

@@ -1495,7 +1495,7 @@ def _take(entries: Iterable[_Entry], notes: list[str]) -> tuple[File, ...]:
     if left:
         why = "links, devices, unsafe names, unreadable or too many"
         notes.append(f"{left} files left out: {why}")
-    return tuple(files.values())
+    return tuple(sorted(files.values(), key=lambda file: (file.name.count("/"), file.name)))
 
 
 def collect_files(work: int, notes: list[str]) -> tuple[File, ...]:
@@ -1945,13 +1945,13 @@ def _mount(text: str) -> Bind:
 
     A path is resolved once: a script that may write must not turn a link elsewhere later.
     """
-    path = os.path.realpath(text.removesuffix(":rw"))
+    path = os.path.realpath(re.sub(":r[ow]$", "", text))
     taken = "/(?:proc|sys|dev|etc|usr|run|python|pysbx|work|tmp/home)(?:/|$)"
     users = [user for user in pwd.getpwall() if user.pw_uid == 0 or user.pw_uid >= 1000]
     homes = ["/home", "/tmp", os.path.expanduser("~"), *(user.pw_dir for user in users)]
     cache = str(cache_dir("native").parent)
-    if re.search(":(?!rw$)", text):
-        raise Unavailable(f"--mount {text}: only ':rw' may follow the path, the same inside")
+    if re.search(":(?!r[ow]$)", text):
+        raise Unavailable(f"--mount {text}: only ':rw' or ':ro' may follow the path")
     if not os.path.exists(path):
         raise Unavailable(f"--mount {path}: there is no such file or directory")
     if any(_holds(path, os.path.realpath(home)) for home in homes):
@@ -2076,7 +2076,7 @@ def settle(policy: Policy, say: Say = lambda text: None) -> tuple[Policy, str]:
             if backend != "none":
                 _keep_spare(run_spec(candidate))
             elif policy.network != "on" or policy.docker_runtime:  # more than it can keep
-                raise Unavailable(f"it cannot keep --network {policy.network} or a runtime")
+                raise Unavailable("it cannot keep the --network or --docker-runtime asked for")
             elif problems and policy.require_sandbox:
                 break
         except (Unavailable, ValueError) as error:

@@ -325,3 +325,16 @@ def test_a_script_gets_proxies_without_what_opens_them(pysbx):
     ):
         done = pysbx(script="import os; print(os.environ['ftp_proxy'])", env={"ftp_proxy": value})
         assert done.out == f"{left}\n", done
+
+
+@needs_bwrap
+def test_output_that_was_cut_is_told_and_the_default_limit_follows_the_most(pysbx):
+    options = ("--max-output-bytes", "1000", "--max-timeout", "10", "--pass-env", "NOT_THERE_X")
+    done = pysbx(*options, script="print('x' * 1499)")
+    assert done.code == 0 and "500 bytes of output were left out" in done.err, done
+    assert "NOT_THERE_X" in done.err and len(done.out) < 1100, done
+
+
+@needs_bwrap
+def test_a_script_that_misses_a_file_is_told_why(pysbx):
+    assert "--mount" in pysbx(script="open('data.csv')").err
