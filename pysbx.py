@@ -63,8 +63,14 @@ UP = "\x1b[A"
 def clean(text: str) -> str:
     """Return text as a terminal would leave it: redrawn lines once, no escapes, no control codes."""
     text = re.sub(ESCAPES, lambda found: UP if found[0] == UP else "", text)
-    for _ in range(200 if "\x08" in text else 0):  # bounded: each takes one of a row of backspaces
-        text = re.sub(r"[^\n\x08]\x08", "", text)
+    if "\x08" in text:
+        kept: list[str] = []
+        for char in text:
+            if char != "\x08":
+                kept.append(char)
+            elif kept and kept[-1] != "\n":
+                kept.pop()
+        text = "".join(kept)
     rows, at = [""], 0
     for piece in re.split(r"(\n|\r|\x1b\[A)", text):
         if piece == "\n":
@@ -109,7 +115,7 @@ def hints(script: str, result: Result, timeout: float) -> list[str]:
     found: dict[str, object] = {late: result.status == "timeout"}
     found |= {hint: re.search(pattern, said) for pattern, hint in table}
     found["the script is in a markdown fence: send bare Python, without the ``` lines"] = fence
-    magic = "SyntaxError" in said and re.search(r"(?m)^\s*[!%]\s*\w", script)
+    magic = "SyntaxError" in said and re.search(r"(?m)^[ \t]*[!%][ \t]*\w", script)
     found["! and % commands of notebooks do not work: declare packages in `dependencies`"] = magic
     found[f"the {result.limit} was reached ({result.isolation})"] = result.limit
     plot = "matplotlib" in script and not result.files and not result.exit_code
@@ -692,7 +698,10 @@ def run_once(policy: Policy, options: argparse.Namespace) -> int:
         lines.append(f"files left by the script: {len(result.files)}; --files-out DIR keeps them")
     for line in lines:
         log(line)
-    sandbox.after_run(policy, spare=False)  # compiles what was installed, once
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)  # nothing is lost from here on
+    if not stopped:
+        sandbox.after_run(policy, spare=False)  # compiles what was installed, once
     return 124 if result.status == "timeout" else 128 + stopped[0] if stopped else result.exit_code
 
 

@@ -61,6 +61,7 @@ SHM_MB = 256  # /dev/shm: multiprocessing needs it, docker's default of 64 MB is
 OPEN_FILES = 1024
 SOCKET_BUFFERS = 8 * MB  # of one socket, where sysctls allow much
 MAX_INODES = 200_000  # per sandbox without a memory cgroup: a tmpfs bounds bytes, not inodes
+MAX_STORE_INODES = 500_000  # that one step may use of the cache's disk
 MAX_SCRIPT, MAX_REQUIREMENTS, MAX_ENVIRONMENTS = 10 * MB, 200, 1000
 MAX_BLOCK, MAX_DOTS = MB, 300  # characters, dots in a line: tomllib is quadratic in dotted keys
 MAX_FILES, MAX_FILE, MAX_FILES_TOTAL = 100, 10 * MB, 32 * MB  # what comes back from a run
@@ -301,7 +302,8 @@ class Finding:
 
 _OPENING = re.compile(r"# /// ([a-zA-Z0-9-]+)")
 _NEARLY = re.compile(r"(\s*)#+\s*/{2,4}\s*(?i:script|pyproject)(?:\W*|\W+#.*)")
-_STRING = re.compile(r""""(?:\\.|[^"\\\n])*"|'[^'\n]*'""")  # of TOML, on one line
+# of TOML, on one line; closed or not: else every quote would be tried to the line's end
+_STRING = re.compile(r"""(?m)"(?:\\.|[^"\\\n])*(?:"|\\?$)|'[^'\n]*(?:'|$)""")
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _RELEASE = r"v?(?:\d+!)?\d+(?:\.\d+)*"
 _V = (
@@ -319,7 +321,7 @@ _REQUIREMENT = re.compile(
     r"(?:;(?P<marker>[^;]*))?"
 )
 # no addresses, no names of this host: uv would ask them
-_HOST = r"(?:[A-Za-z0-9-]+\.)+(?!localhost\b)[A-Za-z][A-Za-z0-9-]*"
+_HOST = r"(?:[A-Za-z0-9-]+\.)+(?!(?i:localhost)\b)[A-Za-z][A-Za-z0-9-]*"
 _WHEEL_URL = re.compile(rf"(?a)https://{_HOST}(?::\d+)?/[\w.~%+/=&!-]*\.whl(?:#[\w.=&-]*)?")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ][\d:.]{5,18}(?:Z|[+-]\d\d:\d\d)?)?")
 _VARIABLES = """python_version python_full_version os_name sys_platform platform_release
@@ -349,9 +351,11 @@ def read_metadata(script: str) -> Metadata:
         return Metadata(warnings=tuple(warnings))
     line, content = blocks[0]
     text = "\n".join(content)
-    bare = text if re.search("\"{3}|'{3}", text) else _STRING.sub("", text)
-    if len(text) > MAX_BLOCK or any(row.count(".") > MAX_DOTS for row in bare.split("\n")):
-        most = f"{MAX_BLOCK:,} characters, or {MAX_DOTS} dots in a line"
+    small = len(text) <= MAX_BLOCK
+    bare = text if not small or re.search("\"{3}|'{3}", text) else _STRING.sub("", text)
+    dotted = bare.count(".") > 10 * MAX_DOTS
+    if not small or dotted or any(row.count(".") > MAX_DOTS for row in bare.split("\n")):
+        most = f"{MAX_BLOCK:,} characters, {MAX_DOTS} dots in a line or {10 * MAX_DOTS} in all"
         raise InvalidScript(f"the metadata block at line {line} has more than {most}")
     try:  # the blank lines make the reader's line numbers those of the script
         data = tomllib.loads("\n" * line + text)
@@ -534,18 +538,18 @@ def docker_seccomp() -> str:
         rules.append({"names": names, "action": "SCMP_ACT_ERRNO", "errnoRet": code, "args": args})
 
     keys, sockets = ("index", "op", "value", "valueTwo"), ["socket", "socketpair"]
-    equal, other, masked = "SCMP_CMP_EQ", "SCMP_CMP_NE", "SCMP_CMP_MASKED_EQ"
+    other, masked = "SCMP_CMP_NE", "SCMP_CMP_MASKED_EQ"
     deny([row.split()[0] for row in _DENIED.split(",")])
     deny(["clone3"], answer="enosys")
     for flag in (1 << bit for bit in range(32) if 0x7E020000 >> bit & 1):
         deny(["clone"], (0, masked, flag, flag))
-    deny(["setrlimit"], (0, equal, 4, 0))
-    deny(["prlimit64"], (1, equal, 4, 0), (2, other, 0, 0))
+    deny(["setrlimit"], (0, masked, 0xFFFFFFFF, 4))  # the kernel reads 32 bits
+    deny(["prlimit64"], (1, masked, 0xFFFFFFFF, 4), (2, other, 0, 0))
     for request in (0x5412, 0x541C):
         deny(["ioctl"], (1, masked, 0xFFFFFFFF, request))
     for family in set(range(64)) - {1, 2, 10, 16}:
-        deny(sockets, (0, equal, family, 0), answer="family")
-    deny(sockets, (0, equal, 16, 0), (2, other, 0, 0), answer="family")
+        deny(sockets, (0, masked, 0xFFFFFFFF, family), answer="family")
+    deny(sockets, (0, masked, 0xFFFFFFFF, 16), (2, other, 0, 0), answer="family")
     return json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": rules})
 
 
@@ -731,14 +735,18 @@ def _made_cache_dir(backend: Backend, xdg: str, home: str) -> Path:
     for place in places:
         path = Path(place, backend)
         with contextlib.suppress(OSError):
+            path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            state = path.parent.lstat()  # first: another user may have laid links there
+            if not stat.S_ISDIR(state.st_mode) or state.st_uid != os.geteuid():
+                continue
             for part in "pythons used store store/cache store/envs store/new".split():
                 (path / part).mkdir(mode=0o755, parents=True, exist_ok=True)
                 if part[:5] == "store" and backend == "native" and _drop():
-                    os.chown(path / part, SANDBOX_UID, SANDBOX_UID)
+                    os.chown(path / part, SANDBOX_UID, SANDBOX_UID, follow_symlinks=False)
             (path / "store/envs").chmod(0o311)  # a script cannot list what others installed
+            (path / "store").chmod(0o700)  # a build may leave setuid files: no other user enters
             (path / "used/probe").touch()
-            if path.parent.lstat().st_uid == os.geteuid() and not path.parent.is_symlink():
-                return path
+            return path
     raise Unavailable("no directory for the cache can be written: set XDG_CACHE_HOME to one")
 
 
@@ -967,7 +975,8 @@ class Sandbox:
         self.group: tuple[Path, ...] = ()  # its control group
         self.init = self.gate = 0  # pids of the init of its namespace, of what waits at the gate
         self.work = self.tmp = self.shm = self.proc = -1  # descriptors of its directories
-        self.store, self.least = -1, 0  # what it may write of the cache, what must stay free there
+        # what it may write of the cache; the bytes and inodes that must stay free there
+        self.store, self.least, self.fewest = -1, 0, 0
         self.ends: int | None = None  # can be read when all of its namespace is gone
         self.script: IO[bytes] | None = None  # the pipe to an interpreter that waits
         self.source: IO[bytes] | None = None  # the file that takes its place
@@ -993,8 +1002,8 @@ class Sandbox:
             for directory in tasks:  # this thread, for a moment: to move a process costs 10 ms
                 (directory / "tasks").write_text("0")
             core = resource.getrlimit(resource.RLIMIT_CORE)
-            with contextlib.suppress(ValueError):  # what started us allows none: it stays so
-                resource.setrlimit(resource.RLIMIT_CORE, (1, core[1]))
+            with contextlib.suppress(ValueError):  # where there may be none only root can raise it
+                resource.setrlimit(resource.RLIMIT_CORE, (1, core[1] or 1))
             try:
                 return subprocess.Popen(argv, **options)
             finally:
@@ -1071,6 +1080,7 @@ class Sandbox:
                 self.store = self._directory(source)
                 room = max(self.spec.policy.cache_size, self.spec.policy.disk) * MB
                 self.least = _free_space(self.store) - room
+                self.fewest = os.fstatvfs(self.store).f_favail - MAX_STORE_INODES
         if self.spec.network == "public":
             self._route()
 
@@ -1180,14 +1190,20 @@ class Sandbox:
     def watch(self) -> str:
         """Say which limit all its processes together are over where nothing else says so, or ""."""
         limit = self.spec.policy.memory * MB
-        if self.store >= 0 and _free_space(self.store) < self.least:
-            return "disk limit"
+        if self.store >= 0:
+            inodes = os.fstatvfs(self.store).f_favail
+            if _free_space(self.store) < self.least or inodes < self.fewest:
+                return "disk limit"
         named, other = (now - was for now, was in zip(_kernel_memory(), self.kernel, strict=True))
         if other > limit and self._sockets() * SOCKET_BUFFERS > limit:  # no group counts netlink's
             return "memory limit"
         if self.group or self.proc < 0:
             return ""
         used, threads = self._memory("status", "RssAnon|RssShmem|VmPTE")
+        if (
+            other > limit and self._memory("status", "FDSize")[0] << 5 > limit
+        ):  # 64 KB a pipe of two
+            return "memory limit"
         self.crowded |= threads >= self.spec.policy.max_processes
         files = 0
         for state in map(os.fstatvfs, (self.work, self.tmp, self.shm)):
@@ -1583,10 +1599,13 @@ def _visible_uv(uv: str, cache: str) -> str:
 def _operator_files(settings: dict[str, str]) -> tuple[list[Bind], list[tuple[str, bytes]]]:
     """Return (binds, files) for what the settings of uv name: local indexes, netrc, CA bundle."""
     text = "\n".join(v for k, v in settings.items() if re.search("INDEX|LINKS", k))
-    paths = dict.fromkeys(
-        re.findall(r"(?:file://|(?<!\S))(/[^\s,#]+?)(?:/simple/?)?(?![^\s,#])", text)
-    )
-    binds = [(p, p, False) for p in paths if os.path.exists(p) and _reachable(p)]
+    named = re.findall(r"(?:file://|(?<!\S))(/[^\s,#]+?)(/simple/?)?(?![^\s,#])", text)
+    homes = ["/home", "/root", "/tmp", os.path.realpath(os.path.expanduser("~"))]
+    paths = []
+    for path, rest in named:  # what lies beside an index is shown, but no home: builds look around
+        bare = any(_holds(os.path.realpath(path), home) for home in homes)
+        paths.append(path + rest * bare)
+    binds = [(p, p, False) for p in dict.fromkeys(paths) if os.path.exists(p) and _reachable(p)]
     files: list[tuple[str, bytes]] = []
     netrc = settings.get("NETRC") or os.path.expanduser("~/.netrc")
     with contextlib.suppress(OSError):
@@ -1897,11 +1916,19 @@ def _try_install(call: Call, key: str, how: str) -> Captured:
     final = f"{call.inside}/envs/{key}" if backend == "docker" else ""
     words = [f"{call.inside}/new/{fresh.name}", final, *options]
     seen = _step(call, PREPARE, *words, part=part, network=bool(call.requirements))
-    if part:  # what a build left must be removable
+    failed = seen.code or seen.why != "exited"
+    if part:  # what a build left must be removable; it may be too deep for us
         call = replace(call, cancel=None)
-        _step(call, 'echo ready; read -r _; chmod -R u+rwX "$1"', words[0], part=part, uv=False)
-    if seen.code or seen.why != "exited":
-        shutil.rmtree(fresh, ignore_errors=True)
+        mend = 'echo ready; read -r _; chmod -R u+rwX "$1"'
+        mend += '; rm -rf "$1"/* "$1"/.[!.]*' if failed else ""
+        _step(call, mend, words[0], part=part, uv=False)
+    if failed:
+        with contextlib.suppress(RecursionError):
+            shutil.rmtree(fresh, ignore_errors=True)
+        if (
+            seen.limit or seen.why == "timeout"
+        ):  # uv was killed: what it unpacked lies in the cache
+            _evict(replace(call, cancel=None))
     elif not final:
         os.rename(fresh, call.cache / "store/envs" / key)
     return seen
@@ -1922,7 +1949,9 @@ def _evict(call: Call) -> None:
     used, go = call.cache / "used", 'echo ready; read -r _; cd "$1"; shift'
     ages = {p.name: time.time() - p.stat().st_mtime for p in used.iterdir() if len(p.name) == 32}
     keys = sorted(ages, key=lambda key: -ages[key])
-    killed = "find new -mindepth 1 -maxdepth 1 -mmin +60 -exec rm -rf {} +"  # of killed servers
+    # left by killed servers, or by builds that set their time to a later one
+    killed = r"find new -mindepth 1 -maxdepth 1 \( -mmin +60 -o -mmin -0 \)"
+    killed += " -exec chmod -R u+rwX {} + -exec rm -rf {} +"
     measure = f'{go}; {killed}; du -sck cache new "$@" | tail -n 1'
     seen = _step(call, measure, call.inside, *(f"envs/{key}" for key in keys), uv=False)
     size = re.match(r"\d+", seen.out.text())  # nothing where the host has no du
@@ -2235,7 +2264,7 @@ def after_run(policy: Policy, *, spare: bool = True) -> None:
         with contextlib.suppress(Exception):  # upkeep: the run that it follows went well
             if spare and call.policy.backend != "none":
                 spec = run_spec(call.policy, call.python.prefix)
-                if call.policy.backend == "native" and not used.packages:
+                if call.policy.backend == "native" and not call.requirements:
                     _keep_spare(spec, line)  # where no code of a package can run as it starts
                 _keep_spare(spec)
             grown = False
@@ -2254,7 +2283,7 @@ def warm(policy: Policy, requirements: Iterable[str]) -> str:
         call = Call(settle(policy)[0], nice=19, requirements=check_requirements(requirements))
         call = replace(call, python=choose_python(call, None))
         made = prepare(call)
-        if not made.packages:  # what most scripts want: an interpreter may wait in it
+        if not requirements:  # what most scripts want: an interpreter may wait in it
             _last.setdefault(policy, (replace(call, nice=0), made, _line(made, call.policy)))
         return f"{len(made.packages)} packages are ready"
     except (SandboxError, OSError) as error:
