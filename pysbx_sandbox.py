@@ -970,8 +970,8 @@ class Sandbox:
         self.store, self.least = -1, 0  # what it may write of the cache, what must stay free there
         self.ends: int | None = None  # can be read when all of its namespace is gone
         self.script: IO[bytes] | None = None  # the pipe to an interpreter that waits
-        self.source: IO[bytes] | None = None  # the file that takes its place
-        self.waits = self.place = self.ended = ""
+        self.place = ""  # the directory of a process without a sandbox
+        self.ended: tuple[int, ...] = ()  # the last line of a container's gate
         self.crowded, self.cancel, self.kernel = False, cancel, (0, 0)
         self.held = contextlib.ExitStack()  # what close frees, the last first
         try:
@@ -1024,9 +1024,8 @@ class Sandbox:
                 said = os.read(self.err, 65536).decode(errors="replace").strip()
             raise Unavailable(explain_bwrap(said) if self.backend == "native" else _shorten(said))
 
-    def _directory(self, path: str) -> int:
-        """Open a directory that stays open until the sandbox is closed."""
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    def hold(self, fd: int) -> int:
+        """Return a descriptor that stays open until the sandbox is closed."""
         self.held.callback(os.close, fd)
         return fd
 
@@ -1048,19 +1047,19 @@ class Sandbox:
             options = [*bwrap_options(self.spec, data, help_text), "--seccomp", str(code)]
             args = memfd("".join(option + "\0" for option in options).encode())
             status, told = os.pipe()
-            self.held.callback(os.close, status)  # open to the end: bwrap writes to it again
+            self.hold(status)  # open to the end: bwrap writes to it again
             opened.callback(os.close, told)
             words, drop = _dropping(bwrap)
             argv = [*words, "--args", str(args), "--json-status-fd", str(told), "--", _shell()]
             fds, env = [*data.values(), code, args, told], dict(self.spec.env)
             self._start([*argv, *self.spec.program], env=env, cwd="/", pass_fds=fds, **drop)
         self.init = json.loads(os.read(status, 4096).split(b"\n")[0])["child-pid"]
-        self.ends = os.pidfd_open(self.init)
-        self.held.callback(os.close, self.ends)
+        self.ends = self.hold(os.pidfd_open(self.init))
         children = Path(f"/proc/{self.init}/task/{self.init}/children").read_text()
         self.gate = int(children.split()[0])
         root, places = f"/proc/{self.init}/root", ("/work", "/tmp", "/dev/shm", "/proc")
-        self.work, self.tmp, self.shm, self.proc = [self._directory(root + p) for p in places]
+        directories = [self.hold(os.open(root + place, os.O_DIRECTORY)) for place in places]
+        self.work, self.tmp, self.shm, self.proc = directories
         with contextlib.suppress(OSError):
             Path(f"/proc/{self.gate}/oom_score_adj").write_text("1000")
             resource.prlimit(self.gate, resource.RLIMIT_SIGPENDING, (1000, 1000))  # timers, too
@@ -1068,7 +1067,7 @@ class Sandbox:
             _enter(self.group[0], str(self.gate))
         for source, target, writable in self.spec.binds:
             if writable and target.startswith("/pysbx"):
-                self.store = self._directory(source)
+                self.store = self.hold(os.open(source, os.O_DIRECTORY))
                 room = max(self.spec.policy.cache_size, self.spec.policy.disk) * MB
                 self.least = _free_space(self.store) - room
         if self.spec.network == "public":
@@ -1083,7 +1082,7 @@ class Sandbox:
             fds = [os.open(f"/proc/{self.init}/ns/net", os.O_RDONLY)]
             fds += [fcntl.ioctl(fds[0], 0xB701), *os.pipe(), *os.pipe()]  # NS_GET_USERNS
             net, user, ready, told, ended, stop = fds
-            self.held.callback(os.close, stop)
+            self.hold(stop)
             for fd in fds[:-1]:
                 opened.callback(os.close, fd)
             argv = f"""{tools[0]} --configure --mtu=65520 --disable-host-loopback --ready-fd={told}
@@ -1110,7 +1109,7 @@ class Sandbox:
         own = {name: f"{self.place}/{name}" for name in ("work", "tmp", "home")}
         for path in own.values():
             os.mkdir(path, 0o700)
-        self.work = self._directory(own["work"])
+        self.work = self.hold(os.open(own["work"], os.O_DIRECTORY))
         env = {**dict(self.spec.env), "HOME": own["home"], "TMPDIR": own["tmp"]}
         self._start([_shell(), *self.spec.program], env=env, cwd=own["work"])
 
@@ -1122,48 +1121,41 @@ class Sandbox:
 
     def start_python(self, line: str) -> None:
         """Let the interpreter start ahead of the script, which it waits for in a named pipe."""
-        self.source = _open_at(self.work, "script.py", os.O_WRONLY)
-        self.held.callback(self.source.close)
         self.stdin.write(f"w{line}\n".encode())
-        self.stdin.close()
-        flags = os.O_WRONLY | os.O_NONBLOCK
+        self.stdin.flush()
         while not self.script and self.fresh(START_LIMIT):
             time.sleep(0.005)
             with contextlib.suppress(OSError):  # ENXIO: it has not opened the pipe so far
-                pipe = _open_at(self.work, "script.py", flags)
+                pipe = _open_at(self.work, "script.py", os.O_WRONLY | os.O_NONBLOCK)
                 self.held.callback(pipe.close)
                 if stat.S_ISFIFO(os.fstat(pipe.fileno()).st_mode):  # the gate has made it
                     self.script = pipe
-        self.waits = line
+        self.stdin.close()
 
     def release(self, line: str, body: bytes) -> None:
         """Let the gate go: `line` is what it reads first, `body` the script or the stub."""
         self.kernel = _kernel_memory()
-        if self.script and self.source:
-            with self.source:
-                self.source.write(body)  # what a traceback shows, and the script itself
+        script, pipe = self.spec.program[1] in (GATE, DOCKER_GATE), self.script or self.stdin
+        as_file = script and self.work >= 0
+        if self.script:  # the file takes the place of the pipe
             os.rename(".script.py", "script.py", src_dir_fd=self.work, dst_dir_fd=self.work)
-            os.set_blocking(self.script.fileno(), True)
-            with contextlib.suppress(BrokenPipeError), self.script:
-                self.script.write(body)
-            return
-        script = self.spec.program[1] in (GATE, DOCKER_GATE)
-        if script and self.work >= 0:
+            os.set_blocking(pipe.fileno(), True)
+        if as_file:
             with _open_at(self.work, "script.py", os.O_WRONLY) as file:
-                file.write(body)
-            body = b""
+                file.write(body)  # what a traceback shows, and the script itself
         elif script:
             line = line.replace(" ", f" {len(body)} {self.word} ", 1)
+        words = line.encode() + b"\n" + (b"" if as_file else body)
         with contextlib.suppress(BrokenPipeError):
-            self.stdin.write(line.encode() + b"\n" + body)
-            self.stdin.flush()
+            pipe.write(body if self.script else words)
+            pipe.flush()
             if not (script and self.backend == "docker"):
-                self.stdin.close()
+                pipe.close()
 
     def fresh(self, age: float) -> bool:
         """Tell whether it still waits, and not for longer than `age` seconds."""
         alive = self.process is not None and self.process.poll() is None
-        reads = self.script is not None or not self.waits
+        reads = self.script is not None or not self.stdin.closed
         return alive and reads and time.monotonic() - self.born < age
 
     def told_end(self, stream: Stream) -> bool:
@@ -1173,7 +1165,7 @@ class Sandbox:
         last = bytes(stream.head[-200:] + stream.tail[-200:])[-200:]  # it may lie across the two
         told = re.search(rf"\x00{self.word} (\d{{1,3}}(?: \d{{1,9}}){{4}}\n)\Z".encode(), last)
         if told:
-            self.ended = told[1].decode()
+            self.ended = tuple(map(int, told[1].split()))
             stream.drop(len(last) - told.start())
         return bool(told)
 
@@ -1221,7 +1213,7 @@ class Sandbox:
 
     def limit_met(self) -> str:
         """After the end: say which limit the evidence names, or ""."""
-        memory, processes, full = map(int, self.ended.split()[2:] or (0, 0, 0))
+        memory, processes, full = self.ended[2:] or (0, 0, 0)
         if memory or _cgroup_count(self.group, "oom_kill"):
             return "memory limit"
         if processes or self.crowded or _cgroup_count(self.group, "max"):
@@ -1245,7 +1237,7 @@ class Sandbox:
         """Return what the script left in its working directory; it has ended."""
         if self.work >= 0:
             return collect_files(self.work, notes)
-        return _docker_files(self, notes) if self.ended.split()[1:2] == ["1"] else ()
+        return _docker_files(self, notes) if self.ended[1:2] == (1,) else ()
 
     def kill(self) -> None:
         """End everything in it, whatever it ignores, and whoever left its group or session."""
@@ -1272,14 +1264,13 @@ class Sandbox:
 
     def close(self) -> None:
         """End it and free what it holds; may be called again."""
-        self.ended = ""  # a container is removed by its name: the gate's word may be forged
+        self.ended = ()  # a container is removed by its name: the gate's word may be forged
         self.kill()
         if self.process:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(5 * GRACE)
         with contextlib.suppress(OSError):  # of one of them; the others are freed all the same
             self.held.close()
-        self.work = self.tmp = self.shm = self.proc = self.store = -1
         for directory, _, _ in os.walk(self.place) if self.place else ():
             with contextlib.suppress(OSError):
                 os.chmod(directory, 0o700)
@@ -1390,13 +1381,9 @@ def run_capped(
     reading = {box.out: seen.out, box.err: seen.err}
     for fd in reading:  # a script may open its own pipe, and be faster
         os.set_blocking(fd, False)
-    exit_fd = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else None
-    if exit_fd is not None:
-        box.held.callback(os.close, exit_fd)
-    while reading or not end:
+    exit_fd = box.hold(os.pidfd_open(process.pid)) if hasattr(os, "pidfd_open") else None
+    while not end or reading and time.monotonic() <= end + GRACE:
         until = end + GRACE if end else min(look, began + limit)
-        if end and time.monotonic() > until:
-            break
         others = [] if end else [box.cancel, exit_fd]
         ready = _ready([*reading, *others], until - time.monotonic())
         for fd in ready & reading.keys():
@@ -1420,7 +1407,7 @@ def run_capped(
     seen.seconds = end - began
     _ready([box.ends], 3 * GRACE if box.ends else 0)
     with contextlib.suppress(subprocess.TimeoutExpired):
-        seen.code = int(box.ended.split()[0]) if box.ended else process.wait(GRACE)
+        seen.code = box.ended[0] if box.ended else process.wait(GRACE)
     seen.code = 128 - seen.code if seen.code < 0 else seen.code
     seen.limit = seen.limit or box.limit_met()
     return seen
