@@ -44,7 +44,6 @@ import threading
 import time
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Literal, cast, get_args
@@ -427,7 +426,7 @@ def check_requirements(requirements: Iterable[str]) -> tuple[str, ...]:
         raise InvalidScript("dependencies must be a list of strings")
     requirements = tuple(requirements)
     for requirement in requirements:
-        found = _REQUIREMENT.fullmatch(_plain(requirement)) if requirement.strip() else None
+        found = _REQUIREMENT.fullmatch(_plain(requirement))
         holds = found and (found["marker"] is None or _marker_holds(found["marker"]))
         if found and holds and (not found["url"] or _WHEEL_URL.fullmatch(found["url"])):
             continue
@@ -777,9 +776,10 @@ def _ask(
     argv: list[str], env: dict[str, str] | None = None, wait: float = 60, said: bytes = b""
 ) -> tuple[int, str, str]:
     """Run a trusted program (uv, docker, bwrap) away from any project -> exit code, stdout, stderr."""
-    more: dict[str, Any] = {"input": said, "capture_output": True, "timeout": wait, "env": env}
     try:
-        done = subprocess.run(argv, cwd="/", **more)
+        done = subprocess.run(
+            argv, cwd="/", input=said, capture_output=True, timeout=wait, env=env
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return 127, "", str(error)
     out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
@@ -950,7 +950,7 @@ def _shell() -> str:
 # ---- starting, reading and ending a sandbox
 
 # bwrap's die-with-parent follows the thread that started it: this one lives as long as we do
-_SPAWNER = ThreadPoolExecutor(1, thread_name_prefix="pysbx-spawner")
+_SPAWNER = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="pysbx-spawner")
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -1570,9 +1570,8 @@ def _visible_uv(uv: str, cache: str) -> str:
 def _operator_files(settings: dict[str, str]) -> tuple[list[Bind], list[tuple[str, bytes]]]:
     """Return (binds, files) for what the settings of uv name: local indexes, netrc, CA bundle."""
     text = "\n".join(v for k, v in settings.items() if re.search("INDEX|LINKS", k))
-    paths = dict.fromkeys(
-        re.findall(r"(?:file://|(?<!\S))(/[^\s,#]+?)(?:/simple/?)?(?![^\s,#])", text)
-    )
+    local = r"(?:file://|(?<!\S))(/[^\s,#]+?)(?:/simple/?)?(?![^\s,#])"
+    paths = dict.fromkeys(re.findall(local, text))
     binds = [(p, p, False) for p in paths if os.path.exists(p) and _reachable(p)]
     files: list[tuple[str, bytes]] = []
     netrc = settings.get("NETRC") or os.path.expanduser("~/.netrc")
@@ -1603,7 +1602,7 @@ def _step(
     """
     policy, native = call.policy, call.policy.backend == "native"
     settings = uv_environment(call.inside) if uv else {}
-    env = {**SCRIPT_ENV, **settings, "HOME": HOME, "PATH": SCRIPT_ENV["PATH"], "PLOTS": PLOTS}
+    env = {**settings, **SCRIPT_ENV, "PLOTS": PLOTS}
     binds, files = _operator_files(settings) if uv and native else ([], [])
     if native:
         binds += [(f"{call.cache}/store{part}", f"/pysbx{part}", True)]
@@ -1659,8 +1658,7 @@ def _installed(call: Call, request: str = "") -> list[Interpreter]:
         try:
             rows = json.loads(said) if code == 0 else []
         except ValueError:
-            why = "the uv that was found does not answer as uv: give --uv-path"
-            raise Unavailable(why) from None
+            raise Unavailable("the uv found does not answer as uv: give --uv-path") from None
         rows.sort(key=lambda row: tuple(row["version_parts"].values()), reverse=True)
         for row in rows:
             if row["implementation"] == "cpython" and row["variant"] == "default":
@@ -1668,9 +1666,7 @@ def _installed(call: Call, request: str = "") -> list[Interpreter]:
                 found += [Interpreter(path, version)] if docker else _real_python(path, version)
         if found:
             return found
-    if request or docker:
-        return []
-    return _real_python(sys.executable, platform.python_version())
+    return [] if request or docker else _real_python(sys.executable, platform.python_version())
 
 
 def _download(call: Call, request: str, *, once: bool) -> str:
@@ -1996,7 +1992,7 @@ def run_spec(policy: Policy, prefix: str = "") -> Spec:
 _spares: dict[tuple[Spec, str], Sandbox] = {}  # by what its gate has read, "" so far nothing
 _settled: dict[Policy, tuple[Policy, str]] = {}
 _lock = threading.Lock()
-_CLOSER = ThreadPoolExecutor(4, thread_name_prefix="pysbx-closer")
+_CLOSER = concurrent.futures.ThreadPoolExecutor(4, thread_name_prefix="pysbx-closer")
 _freeing: set[concurrent.futures.Future[None]] = set()
 
 
@@ -2030,7 +2026,7 @@ def _free(sandbox: Sandbox) -> None:
 
 def _sandbox(spec: Spec, cancel: int | None, line: str) -> Sandbox:
     """Return a spare of this kind that is fresh, if possible with its interpreter, or a new one."""
-    for waits in dict.fromkeys((line, "")):
+    for waits in (line, ""):
         with _lock:
             spare = _spares.pop((spec, waits), None)
         if spare and spare.fresh(SPARE_AGE):
@@ -2091,7 +2087,8 @@ def _docker_ready(policy: Policy, say: Say) -> None:
     runtimes = json.loads(said).get("Runtimes") or {}
     if runtime and runtime not in runtimes:
         raise Unavailable(f"the engine has no runtime {runtime}, but {', '.join(runtimes)}")
-    if _ask([docker, "image", "inspect", image])[0]:
+    inspect = [docker, "image", "inspect", "--format", "{{.Id}}", image]
+    if _ask(inspect)[0]:
         say(f"pulling the image {image}")
         code, _, words = _ask([docker, "pull", "-q", image], wait=1800)
         if code:
@@ -2108,8 +2105,7 @@ def _docker_ready(policy: Policy, say: Say) -> None:
     code, volume, words = _ask([docker, *argv.split(), command], said=bundle)
     if code:
         raise Unavailable(f"a container cannot be started: {_shorten(words)[:300]}")
-    image_id = _ask([docker, "image", "inspect", "--format", "{{.Id}}", image])[1]
-    _engines[image] = volume + image_id  # a new volume or image makes new environments
+    _engines[image] = volume + _ask(inspect)[1]  # a new volume or image makes new environments
 
 
 def _sweep(docker: str) -> None:
