@@ -2046,12 +2046,11 @@ def settle(policy: Policy, say: Say = lambda text: None) -> tuple[Policy, str]:
         return _settled[policy]
     mounts(policy)
     problems: list[str] = []
-    linux, order = sys.platform == "linux", cast(list[Backend], ["docker", "none"])
+    linux = sys.platform == "linux"
     first: Backend = "docker" if policy.backend == "native" and not linux else policy.backend
     named = first == "docker" and (policy.require_sandbox or policy.docker_runtime)
-    if linux and not named:
-        order.insert(0, "native")
-    for backend in [first, *(b for b in order if first not in (b, "none"))]:
+    usable = [b for b in get_args(Backend) if b != "native" or linux and not named]
+    for backend in [first, *(b for b in usable if first not in (b, "none"))]:
         candidate = replace(policy, backend=backend)
         try:
             if backend == "docker":
@@ -2326,11 +2325,10 @@ def check(policy: Policy = Policy()) -> list[Finding]:
         add(not python.note, "python", python.note or version, "CAUTION")
         result = run(LOOK, policy=policy)
         seen = json.loads(result.stdout)
+        if settled.backend == "none":
+            raise Unavailable("none: scripts run with your rights")
     except (SandboxError, ValueError) as error:
         add(False, "sandbox", str(error))
-        return found
-    if settled.backend == "none":
-        add(False, "sandbox", "none: scripts run with your rights")
         return found
     seen["limits"] = "(by cgroup)" in result.isolation or "(by engine)" in result.isolation
     reach = "scripts reach what this machine reaches, its loopback too: --network off closes it"
