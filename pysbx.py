@@ -408,10 +408,14 @@ def log(text: str) -> None:
     print(f"{drawn}pysbx: {clean(text)}", file=sys.stderr)
 
 
-def audit(path: str, script: str, result: Result) -> None:
-    """Append one JSON line about a run: never its text or output; a full disk stops no run."""
+def run_audited(path: str, script: str, **more: Any) -> Result:
+    """Run a script and append one JSON line about it to the log, whether or not somebody waits.
+
+    The line never has its text or output; a full disk stops no run.
+    """
+    result = sandbox.run(script, **more)
     if not path:
-        return
+        return result
     hidden = ("stdout", "stderr", "files", "notes")
     entry = {name: value for name, value in vars(result).items() if name not in hidden}
     digest = hashlib.sha256(script.encode("utf-8", "surrogatepass")).hexdigest()
@@ -421,12 +425,6 @@ def audit(path: str, script: str, result: Result) -> None:
             file.write(json.dumps({"time": when, "script": digest, **entry}) + "\n")
     except OSError as error:
         log(f"the audit log {path} cannot be written: {error.strerror}")
-
-
-def run_audited(path: str, script: str, **more: Any) -> Result:
-    """Run a script and note it in the log, whether or not somebody waits for the result."""
-    result = sandbox.run(script, **more)
-    audit(path, script, result)
     return result
 
 
@@ -744,9 +742,7 @@ def write_files(result: Result, target: Path) -> Iterator[str]:
 def main() -> int:
     """Run the command line; return the exit code."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if (
-            getattr(sys, name) is None
-        ):  # the launcher closed it: no file of ours may take its place
+        if getattr(sys, name) is None:  # closed by a launcher: no file of ours may take its place
             setattr(sys, name, open(os.devnull, mode))
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # some launchers ignore it, and we inherit that
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # without a traceback
