@@ -356,8 +356,7 @@ def add_tools(server: Any, service: Service) -> None:
     says = "Packages to install, as on PyPI: ['numpy', 'pandas>=2']"
     Names = Annotated[list[str], Field(description=says, default=[]), or_else([])]
     says = f"Limit for the script itself, 1 to {limit} seconds, default {default}"
-    bounds: dict[str, Any] = {"minimum": 1, "maximum": limit}
-    field = Field(description=says, default=default, json_schema_extra=bounds)
+    field = Field(description=says, default=default, ge=1, le=limit)
     Seconds = Annotated[int, field, or_else(default)]
 
     class Consent(BaseModel):
@@ -383,8 +382,6 @@ def add_tools(server: Any, service: Service) -> None:
         service.consent.add(yes)
         if not yes:
             raise SandboxError("the user does not want scripts to run without a sandbox")
-        if not 1 <= timeout_seconds <= limit:
-            raise SandboxError(f"timeout_seconds must be 1 to {limit}, not {timeout_seconds}")
         more = {"dependencies": dependencies, "timeout": timeout_seconds}
         result = await service.call(ctx, run_audited, service.options.audit_log, script, **more)
         asyncio.get_running_loop().call_later(0.02, service.after_run)  # the answer goes first
