@@ -1248,7 +1248,7 @@ class Sandbox:
                 self.stdin.close()
             self.process.kill()  # first: the engine waits for it, and it for us to read
             _ask([self.spec.policy.docker_path, "rm", "-f", self.name], wait=20)
-        with contextlib.suppress(OSError, IndexError):
+        with contextlib.suppress(OSError):
             if self.backend == "native" and not self.init and self.process.poll() is None:
                 _kill_children(self.process.pid)
         with contextlib.suppress(ProcessLookupError):
@@ -1728,8 +1728,7 @@ def choose_python(call: Call, requires: str | None) -> Interpreter:
     why = f"the script requires {requires}, {wanted} is not that or" if requires else wanted
     note = f"Python {version} was used: {why} could not be had"
     note = "" if f"{version}.".startswith(f"{wanted}.") else note
-    python = Interpreter(path, version, prefix, note)
-    return _interpreters.setdefault(key, python)
+    return _interpreters.setdefault(key, Interpreter(path, version, prefix, note))
 
 
 @contextlib.contextmanager
