@@ -1244,8 +1244,6 @@ class Sandbox:
         if not self.process or self.ended:
             return
         if self.backend == "docker":
-            with contextlib.suppress(OSError):
-                self.stdin.close()
             self.process.kill()  # first: the engine waits for it, and it for us to read
             _ask([self.spec.policy.docker_path, "rm", "-f", self.name], wait=20)
         with contextlib.suppress(OSError):
@@ -1577,7 +1575,7 @@ def _operator_files(settings: dict[str, str]) -> tuple[list[Bind], list[tuple[st
     netrc = settings.get("NETRC") or os.path.expanduser("~/.netrc")
     with contextlib.suppress(OSError):
         files.append(("netrc", Path(netrc).read_bytes()))
-    bundles = filter(None, [os.environ.get("SSL_CERT_FILE"), *CA_BUNDLES])
+    bundles = [os.environ.get("SSL_CERT_FILE", ""), *CA_BUNDLES]
     for path in [os.path.realpath(p) for p in bundles if os.path.isfile(p)][:1]:
         if _reachable(path):  # one file: never a directory, which may hold keys
             binds.append((path, CA_FILE, False))
