@@ -553,11 +553,10 @@ class Spec:
     """What one sandbox is made of; two equal ones are interchangeable until they are used."""
 
     policy: Policy
-    network: str
     binds: tuple[Bind, ...] = ()
     files: tuple[tuple[str, bytes], ...] = ()  # below /etc
     env: tuple[tuple[str, str], ...] = ()
-    program: tuple[str, ...] = ("-c", GATE)  # for sh
+    program: tuple[str, ...] = (GATE,)  # for sh -c
 
 
 @functools.cache
@@ -602,7 +601,7 @@ def bwrap_options(spec: Spec, data: dict[str, int], help_text: str) -> list[str]
     matters: tmpfs, then what lies on them, then read-only.
     """
     disk, shm = spec.policy.disk * MB, SHM_MB * MB
-    options = f"""--unshare-all --unshare-user {"--share-net" if spec.network == "on" else ""}
+    options = f"""--unshare-all --unshare-user {"--share-net" if spec.policy.network == "on" else ""}
         {"--disable-userns" if "--disable-userns" in help_text else ""} --uid 1000 --gid 1000
         --hostname sandbox --cap-drop ALL --new-session --die-with-parent""".split()
     options += host_shape()
@@ -621,7 +620,7 @@ def bwrap_options(spec: Spec, data: dict[str, int], help_text: str) -> list[str]
 def docker_argv(spec: Spec, name: str, seccomp: str) -> list[str]:
     """Return the arguments of docker that start a container at its gate."""
     policy, uid = spec.policy, NOBODY
-    network = "bridge" if spec.network == "on" else "none"
+    network = "bridge" if spec.policy.network == "on" else "none"
     size, shm = f"size={policy.disk}m,uid={uid},gid={uid}", max(policy.disk, SHM_MB) * MB
     server = f"{platform.node()}:{os.getpid()}:{_start_time(os.getpid())}"
     options = f"""run -i --rm --init --pull never --name {name} --label pysbx={server}
@@ -644,7 +643,7 @@ def docker_argv(spec: Spec, name: str, seccomp: str) -> list[str]:
     for variable, value in {**dict.fromkeys(PROXIES, ""), **dict(spec.env)}.items():
         by_name = client.get(variable) == value  # then it is in no command line
         options += ["--env", variable if by_name else f"{variable}={value}"]
-    return [*options, policy.docker_image, *spec.program]
+    return [*options, policy.docker_image, "-c", *spec.program]
 
 
 def docker_environment(spec: Spec) -> dict[str, str]:
@@ -1041,7 +1040,7 @@ class Sandbox:
                 os.pwrite(fd, content, 0)  # it is read from its beginning
                 return fd
 
-            files = {**etc_files(self.spec.network), **dict(self.spec.files)}
+            files = {**etc_files(self.spec.policy.network), **dict(self.spec.files)}
             data = {name: memfd(content) for name, content in files.items()}
             code = memfd(seccomp_filter(platform.machine(), memory_is_limited=bool(self.group)))
             options = [*bwrap_options(self.spec, data, help_text), "--seccomp", str(code)]
@@ -1052,7 +1051,7 @@ class Sandbox:
             words, drop = _dropping(bwrap)
             argv = [*words, "--args", str(args), "--json-status-fd", str(told), "--", _shell()]
             fds, env = [*data.values(), code, args, told], dict(self.spec.env)
-            self._start([*argv, *self.spec.program], env=env, cwd="/", pass_fds=fds, **drop)
+            self._start([*argv, "-c", *self.spec.program], env=env, cwd="/", pass_fds=fds, **drop)
         self.init = json.loads(os.read(status, 4096).split(b"\n")[0])["child-pid"]
         self.ends = self.hold(os.pidfd_open(self.init))
         children = Path(f"/proc/{self.init}/task/{self.init}/children").read_text()
@@ -1070,7 +1069,7 @@ class Sandbox:
                 self.store = self.hold(os.open(source, os.O_DIRECTORY))
                 room = max(self.spec.policy.cache_size, self.spec.policy.disk) * MB
                 self.least = _free_space(self.store) - room
-        if self.spec.network == "public":
+        if self.spec.policy.network == "public":
             self._route()
 
     def _route(self) -> None:
@@ -1111,7 +1110,7 @@ class Sandbox:
             os.mkdir(path, 0o700)
         self.work = self.hold(os.open(own["work"], os.O_DIRECTORY))
         env = {**dict(self.spec.env), "HOME": own["home"], "TMPDIR": own["tmp"]}
-        self._start([_shell(), *self.spec.program], env=env, cwd=own["work"])
+        self._start([_shell(), "-c", *self.spec.program], env=env, cwd=own["work"])
 
     def _docker(self) -> None:
         profile = cache_dir("docker") / "seccomp.json"
@@ -1135,7 +1134,7 @@ class Sandbox:
     def release(self, line: str, body: bytes) -> None:
         """Let the gate go: `line` is what it reads first, `body` the script or the stub."""
         self.kernel = _kernel_memory()
-        script, pipe = self.spec.program[1] in (GATE, DOCKER_GATE), self.script or self.stdin
+        script, pipe = self.spec.program[0] in (GATE, DOCKER_GATE), self.script or self.stdin
         as_file = script and self.work >= 0
         if self.script:  # the file takes the place of the pipe
             os.rename(".script.py", "script.py", src_dir_fd=self.work, dst_dir_fd=self.work)
@@ -1231,7 +1230,7 @@ class Sandbox:
         how = "engine" if self.backend == "docker" else "rlimits, watched"
         how = "cgroup" if self.group else how
         limits = f"{p.memory} MB memory, {p.max_processes} processes, {p.disk} MB disk"
-        return f"{self.backend}, network {self.spec.network}, {limits} (by {how})"
+        return f"{self.backend}, network {self.spec.policy.network}, {limits} (by {how})"
 
     def files(self, notes: list[str]) -> tuple[File, ...]:
         """Return what the script left in its working directory; it has ended."""
@@ -1618,9 +1617,9 @@ def _step(
         env |= {"UV_EXCLUDE_NEWER": call.newer} if call.newer else {}
         inside = {"native": "/run/uv", "docker": "uv"}.get(policy.backend) or find_uv(policy)
         words = (inside, *words)
-    roomy = replace(policy, disk=max(policy.disk, 4096), memory=max(policy.memory, 2048))
-    reach, arguments = "on" if uv and network else "off", ("-c", program, "sh", *words)
-    spec = Spec(roomy, reach, tuple(binds), tuple(files), tuple(env.items()), arguments)
+    disk, memory = max(policy.disk, 4096), max(policy.memory, 2048)
+    roomy = replace(policy, disk=disk, memory=memory, network="on" if uv and network else "off")
+    spec = Spec(roomy, tuple(binds), tuple(files), tuple(env.items()), (program, "sh", *words))
 
     def echo(_: int, data: bytes) -> None:
         if b"Resolved" in data:
@@ -1982,8 +1981,8 @@ def run_spec(policy: Policy, prefix: str = "") -> Spec:
         limits = [str(max(policy.disk, SHM_MB) * 2048), str(policy.max_processes + more)]
     elif policy.backend == "docker":
         binds += [(VOLUME, "/pysbx", False)]
-    program = ("-c", DOCKER_GATE if policy.backend == "docker" else GATE, "sh", *limits)
-    return Spec(policy, policy.network, tuple(binds), tuple(files), tuple(env.items()), program)
+    program = (DOCKER_GATE if policy.backend == "docker" else GATE, "sh", *limits)
+    return Spec(policy, tuple(binds), tuple(files), tuple(env.items()), program)
 
 
 _spares: dict[tuple[Spec, str], Sandbox] = {}  # by what its gate has read, "" so far nothing
