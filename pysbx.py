@@ -362,8 +362,7 @@ def add_tools(server: Any, service: Service) -> None:
     says = "Packages to install, as on PyPI: ['numpy', 'pandas>=2']"
     Names = Annotated[list[str], Field(description=says, default=[]), or_else([])]
     says = f"Limit for the script itself, 1 to {limit} seconds, default {default}"
-    bounds: dict[str, Any] = {"minimum": 1, "maximum": limit}
-    field = Field(description=says, default=default, json_schema_extra=bounds)
+    field = Field(description=says, default=default, ge=1, le=limit)
     Seconds = Annotated[int, field, or_else(default)]
 
     class Consent(BaseModel):
@@ -389,8 +388,6 @@ def add_tools(server: Any, service: Service) -> None:
         service.consent.add(yes)
         if not yes:
             raise SandboxError("the user does not want scripts to run without a sandbox")
-        if not 1 <= timeout_seconds <= limit:
-            raise SandboxError(f"timeout_seconds must be 1 to {limit}, not {timeout_seconds}")
         more = {"dependencies": dependencies, "timeout": timeout_seconds}
         result = await service.call(ctx, run_audited, service.options.audit_log, script, **more)
         asyncio.get_running_loop().call_later(0.02, service.after_run)  # the answer goes first
@@ -414,10 +411,14 @@ def log(text: str) -> None:
     print(f"{drawn}pysbx: {clean(text)}", file=sys.stderr)
 
 
-def audit(path: str, script: str, result: Result) -> None:
-    """Append one JSON line about a run: never its text or output; a full disk stops no run."""
+def run_audited(path: str, script: str, **more: Any) -> Result:
+    """Run a script and append one JSON line about it to the log, whether or not somebody waits.
+
+    The line never has its text or output; a full disk stops no run.
+    """
+    result = sandbox.run(script, **more)
     if not path:
-        return
+        return result
     hidden = ("stdout", "stderr", "files", "notes")
     entry = {name: value for name, value in vars(result).items() if name not in hidden}
     digest = hashlib.sha256(script.encode("utf-8", "surrogatepass")).hexdigest()
@@ -427,12 +428,6 @@ def audit(path: str, script: str, result: Result) -> None:
             file.write(json.dumps({"time": when, "script": digest, **entry}) + "\n")
     except OSError as error:
         log(f"the audit log {path} cannot be written: {error.strerror}")
-
-
-def run_audited(path: str, script: str, **more: Any) -> Result:
-    """Run a script and note it in the log, whether or not somebody waits for the result."""
-    result = sandbox.run(script, **more)
-    audit(path, script, result)
     return result
 
 
@@ -753,9 +748,7 @@ def write_files(result: Result, target: Path) -> Iterator[str]:
 def main() -> int:
     """Run the command line; return the exit code."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if (
-            getattr(sys, name) is None
-        ):  # the launcher closed it: no file of ours may take its place
+        if getattr(sys, name) is None:  # closed by a launcher: no file of ours may take its place
             setattr(sys, name, open(os.devnull, mode))
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # some launchers ignore it, and we inherit that
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # without a traceback

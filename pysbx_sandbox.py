@@ -44,7 +44,6 @@ import threading
 import time
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Literal, cast, get_args
@@ -431,7 +430,7 @@ def check_requirements(requirements: Iterable[str]) -> tuple[str, ...]:
         raise InvalidScript("dependencies must be a list of strings")
     requirements = tuple(requirements)
     for requirement in requirements:
-        found = _REQUIREMENT.fullmatch(_plain(requirement)) if requirement.strip() else None
+        found = _REQUIREMENT.fullmatch(_plain(requirement))
         holds = found and (found["marker"] is None or _marker_holds(found["marker"]))
         if found and holds and (not found["url"] or _WHEEL_URL.fullmatch(found["url"])):
             continue
@@ -558,11 +557,10 @@ class Spec:
     """What one sandbox is made of; two equal ones are interchangeable until they are used."""
 
     policy: Policy
-    network: str
     binds: tuple[Bind, ...] = ()
     files: tuple[tuple[str, bytes], ...] = ()  # below /etc
     env: tuple[tuple[str, str], ...] = ()
-    program: tuple[str, ...] = ("-c", GATE)  # for sh
+    program: tuple[str, ...] = (GATE,)  # for sh -c
 
 
 @functools.cache
@@ -607,7 +605,7 @@ def bwrap_options(spec: Spec, data: dict[str, int], help_text: str) -> list[str]
     matters: tmpfs, then what lies on them, then read-only.
     """
     disk, shm = spec.policy.disk * MB, SHM_MB * MB
-    options = f"""--unshare-all --unshare-user {"--share-net" if spec.network == "on" else ""}
+    options = f"""--unshare-all --unshare-user {"--share-net" if spec.policy.network == "on" else ""}
         {"--disable-userns" if "--disable-userns" in help_text else ""} --uid 1000 --gid 1000
         --hostname sandbox --cap-drop ALL --new-session --die-with-parent""".split()
     options += host_shape()
@@ -626,7 +624,7 @@ def bwrap_options(spec: Spec, data: dict[str, int], help_text: str) -> list[str]
 def docker_argv(spec: Spec, name: str, seccomp: str) -> list[str]:
     """Return the arguments of docker that start a container at its gate."""
     policy, uid = spec.policy, NOBODY
-    network = "bridge" if spec.network == "on" else "none"
+    network = "bridge" if spec.policy.network == "on" else "none"
     size, shm = f"size={policy.disk}m,uid={uid},gid={uid}", max(policy.disk, SHM_MB) * MB
     server = f"{platform.node()}:{os.getpid()}:{_start_time(os.getpid())}"
     options = f"""run -i --rm --init --pull never --name {name} --label pysbx={server}
@@ -649,7 +647,7 @@ def docker_argv(spec: Spec, name: str, seccomp: str) -> list[str]:
     for variable, value in {**dict.fromkeys(PROXIES, ""), **dict(spec.env)}.items():
         by_name = client.get(variable) == value  # then it is in no command line
         options += ["--env", variable if by_name else f"{variable}={value}"]
-    return [*options, policy.docker_image, *spec.program]
+    return [*options, policy.docker_image, "-c", *spec.program]
 
 
 def docker_environment(spec: Spec) -> dict[str, str]:
@@ -785,9 +783,10 @@ def _ask(
     argv: list[str], env: dict[str, str] | None = None, wait: float = 60, said: bytes = b""
 ) -> tuple[int, str, str]:
     """Run a trusted program (uv, docker, bwrap) away from any project -> exit code, stdout, stderr."""
-    more: dict[str, Any] = {"input": said, "capture_output": True, "timeout": wait, "env": env}
     try:
-        done = subprocess.run(argv, cwd="/", **more)
+        done = subprocess.run(
+            argv, cwd="/", input=said, capture_output=True, timeout=wait, env=env
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return 127, "", str(error)
     out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
@@ -958,7 +957,7 @@ def _shell() -> str:
 # ---- starting, reading and ending a sandbox
 
 # bwrap's die-with-parent follows the thread that started it: this one lives as long as we do
-_SPAWNER = ThreadPoolExecutor(1, thread_name_prefix="pysbx-spawner")
+_SPAWNER = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="pysbx-spawner")
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -979,8 +978,8 @@ class Sandbox:
         self.store, self.least, self.fewest = -1, 0, 0
         self.ends: int | None = None  # can be read when all of its namespace is gone
         self.script: IO[bytes] | None = None  # the pipe to an interpreter that waits
-        self.source: IO[bytes] | None = None  # the file that takes its place
-        self.waits = self.place = self.ended = ""
+        self.place = ""  # the directory of a process without a sandbox
+        self.ended: tuple[int, ...] = ()  # the last line of a container's gate
         self.crowded, self.cancel, self.kernel = False, cancel, (0, 0)
         self.held = contextlib.ExitStack()  # what close frees, the last first
         try:
@@ -1033,9 +1032,8 @@ class Sandbox:
                 said = os.read(self.err, 65536).decode(errors="replace").strip()
             raise Unavailable(explain_bwrap(said) if self.backend == "native" else _shorten(said))
 
-    def _directory(self, path: str) -> int:
-        """Open a directory that stays open until the sandbox is closed."""
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    def hold(self, fd: int) -> int:
+        """Return a descriptor that stays open until the sandbox is closed."""
         self.held.callback(os.close, fd)
         return fd
 
@@ -1051,25 +1049,25 @@ class Sandbox:
                 os.pwrite(fd, content, 0)  # it is read from its beginning
                 return fd
 
-            files = {**etc_files(self.spec.network), **dict(self.spec.files)}
+            files = {**etc_files(self.spec.policy.network), **dict(self.spec.files)}
             data = {name: memfd(content) for name, content in files.items()}
             code = memfd(seccomp_filter(platform.machine(), memory_is_limited=bool(self.group)))
             options = [*bwrap_options(self.spec, data, help_text), "--seccomp", str(code)]
             args = memfd("".join(option + "\0" for option in options).encode())
             status, told = os.pipe()
-            self.held.callback(os.close, status)  # open to the end: bwrap writes to it again
+            self.hold(status)  # open to the end: bwrap writes to it again
             opened.callback(os.close, told)
             words, drop = _dropping(bwrap)
             argv = [*words, "--args", str(args), "--json-status-fd", str(told), "--", _shell()]
             fds, env = [*data.values(), code, args, told], dict(self.spec.env)
-            self._start([*argv, *self.spec.program], env=env, cwd="/", pass_fds=fds, **drop)
+            self._start([*argv, "-c", *self.spec.program], env=env, cwd="/", pass_fds=fds, **drop)
         self.init = json.loads(os.read(status, 4096).split(b"\n")[0])["child-pid"]
-        self.ends = os.pidfd_open(self.init)
-        self.held.callback(os.close, self.ends)
+        self.ends = self.hold(os.pidfd_open(self.init))
         children = Path(f"/proc/{self.init}/task/{self.init}/children").read_text()
         self.gate = int(children.split()[0])
         root, places = f"/proc/{self.init}/root", ("/work", "/tmp", "/dev/shm", "/proc")
-        self.work, self.tmp, self.shm, self.proc = [self._directory(root + p) for p in places]
+        directories = [self.hold(os.open(root + place, os.O_DIRECTORY)) for place in places]
+        self.work, self.tmp, self.shm, self.proc = directories
         with contextlib.suppress(OSError):
             Path(f"/proc/{self.gate}/oom_score_adj").write_text("1000")
             resource.prlimit(self.gate, resource.RLIMIT_SIGPENDING, (1000, 1000))  # timers, too
@@ -1077,11 +1075,11 @@ class Sandbox:
             _enter(self.group[0], str(self.gate))
         for source, target, writable in self.spec.binds:
             if writable and target.startswith("/pysbx"):
-                self.store = self._directory(source)
+                self.store = self.hold(os.open(source, os.O_DIRECTORY))
                 room = max(self.spec.policy.cache_size, self.spec.policy.disk) * MB
                 self.least = _free_space(self.store) - room
                 self.fewest = os.fstatvfs(self.store).f_favail - MAX_STORE_INODES
-        if self.spec.network == "public":
+        if self.spec.policy.network == "public":
             self._route()
 
     def _route(self) -> None:
@@ -1093,7 +1091,7 @@ class Sandbox:
             fds = [os.open(f"/proc/{self.init}/ns/net", os.O_RDONLY)]
             fds += [fcntl.ioctl(fds[0], 0xB701), *os.pipe(), *os.pipe()]  # NS_GET_USERNS
             net, user, ready, told, ended, stop = fds
-            self.held.callback(os.close, stop)
+            self.hold(stop)
             for fd in fds[:-1]:
                 opened.callback(os.close, fd)
             argv = f"""{tools[0]} --configure --mtu=65520 --disable-host-loopback --ready-fd={told}
@@ -1120,9 +1118,9 @@ class Sandbox:
         own = {name: f"{self.place}/{name}" for name in ("work", "tmp", "home")}
         for path in own.values():
             os.mkdir(path, 0o700)
-        self.work = self._directory(own["work"])
+        self.work = self.hold(os.open(own["work"], os.O_DIRECTORY))
         env = {**dict(self.spec.env), "HOME": own["home"], "TMPDIR": own["tmp"]}
-        self._start([_shell(), *self.spec.program], env=env, cwd=own["work"])
+        self._start([_shell(), "-c", *self.spec.program], env=env, cwd=own["work"])
 
     def _docker(self) -> None:
         profile = cache_dir("docker") / "seccomp.json"
@@ -1132,48 +1130,41 @@ class Sandbox:
 
     def start_python(self, line: str) -> None:
         """Let the interpreter start ahead of the script, which it waits for in a named pipe."""
-        self.source = _open_at(self.work, "script.py", os.O_WRONLY)
-        self.held.callback(self.source.close)
         self.stdin.write(f"w{line}\n".encode())
-        self.stdin.close()
-        flags = os.O_WRONLY | os.O_NONBLOCK
+        self.stdin.flush()
         while not self.script and self.fresh(START_LIMIT):
             time.sleep(0.005)
             with contextlib.suppress(OSError):  # ENXIO: it has not opened the pipe so far
-                pipe = _open_at(self.work, "script.py", flags)
+                pipe = _open_at(self.work, "script.py", os.O_WRONLY | os.O_NONBLOCK)
                 self.held.callback(pipe.close)
                 if stat.S_ISFIFO(os.fstat(pipe.fileno()).st_mode):  # the gate has made it
                     self.script = pipe
-        self.waits = line
+        self.stdin.close()
 
     def release(self, line: str, body: bytes) -> None:
         """Let the gate go: `line` is what it reads first, `body` the script or the stub."""
         self.kernel = _kernel_memory()
-        if self.script and self.source:
-            with self.source:
-                self.source.write(body)  # what a traceback shows, and the script itself
+        script, pipe = self.spec.program[0] in (GATE, DOCKER_GATE), self.script or self.stdin
+        as_file = script and self.work >= 0
+        if self.script:  # the file takes the place of the pipe
             os.rename(".script.py", "script.py", src_dir_fd=self.work, dst_dir_fd=self.work)
-            os.set_blocking(self.script.fileno(), True)
-            with contextlib.suppress(BrokenPipeError), self.script:
-                self.script.write(body)
-            return
-        script = self.spec.program[1] in (GATE, DOCKER_GATE)
-        if script and self.work >= 0:
+            os.set_blocking(pipe.fileno(), True)
+        if as_file:
             with _open_at(self.work, "script.py", os.O_WRONLY) as file:
-                file.write(body)
-            body = b""
+                file.write(body)  # what a traceback shows, and the script itself
         elif script:
             line = line.replace(" ", f" {len(body)} {self.word} ", 1)
+        words = line.encode() + b"\n" + (b"" if as_file else body)
         with contextlib.suppress(BrokenPipeError):
-            self.stdin.write(line.encode() + b"\n" + body)
-            self.stdin.flush()
+            pipe.write(body if self.script else words)
+            pipe.flush()
             if not (script and self.backend == "docker"):
-                self.stdin.close()
+                pipe.close()
 
     def fresh(self, age: float) -> bool:
         """Tell whether it still waits, and not for longer than `age` seconds."""
         alive = self.process is not None and self.process.poll() is None
-        reads = self.script is not None or not self.waits
+        reads = self.script is not None or not self.stdin.closed
         return alive and reads and time.monotonic() - self.born < age
 
     def told_end(self, stream: Stream) -> bool:
@@ -1183,7 +1174,7 @@ class Sandbox:
         last = bytes(stream.head[-200:] + stream.tail[-200:])[-200:]  # it may lie across the two
         told = re.search(rf"\x00{self.word} (\d{{1,3}}(?: \d{{1,9}}){{4}}\n)\Z".encode(), last)
         if told:
-            self.ended = told[1].decode()
+            self.ended = tuple(map(int, told[1].split()))
             stream.drop(len(last) - told.start())
         return bool(told)
 
@@ -1237,7 +1228,7 @@ class Sandbox:
 
     def limit_met(self) -> str:
         """After the end: say which limit the evidence names, or ""."""
-        memory, processes, full = map(int, self.ended.split()[2:] or (0, 0, 0))
+        memory, processes, full = self.ended[2:] or (0, 0, 0)
         if memory or _cgroup_count(self.group, "oom_kill"):
             return "memory limit"
         if processes or self.crowded or _cgroup_count(self.group, "max"):
@@ -1255,24 +1246,22 @@ class Sandbox:
         how = "engine" if self.backend == "docker" else "rlimits, watched"
         how = "cgroup" if self.group else how
         limits = f"{p.memory} MB memory, {p.max_processes} processes, {p.disk} MB disk"
-        return f"{self.backend}, network {self.spec.network}, {limits} (by {how})"
+        return f"{self.backend}, network {self.spec.policy.network}, {limits} (by {how})"
 
     def files(self, notes: list[str]) -> tuple[File, ...]:
         """Return what the script left in its working directory; it has ended."""
         if self.work >= 0:
             return collect_files(self.work, notes)
-        return _docker_files(self, notes) if self.ended.split()[1:2] == ["1"] else ()
+        return _docker_files(self, notes) if self.ended[1:2] == (1,) else ()
 
     def kill(self) -> None:
         """End everything in it, whatever it ignores, and whoever left its group or session."""
         if not self.process or self.ended:
             return
         if self.backend == "docker":
-            with contextlib.suppress(OSError):
-                self.stdin.close()
             self.process.kill()  # first: the engine waits for it, and it for us to read
             _ask([self.spec.policy.docker_path, "rm", "-f", self.name], wait=20)
-        with contextlib.suppress(OSError, IndexError):
+        with contextlib.suppress(OSError):
             if self.backend == "native" and not self.init and self.process.poll() is None:
                 _kill_children(self.process.pid)
         with contextlib.suppress(ProcessLookupError):
@@ -1288,14 +1277,13 @@ class Sandbox:
 
     def close(self) -> None:
         """End it and free what it holds; may be called again."""
-        self.ended = ""  # a container is removed by its name: the gate's word may be forged
+        self.ended = ()  # a container is removed by its name: the gate's word may be forged
         self.kill()
         if self.process:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(5 * GRACE)
         with contextlib.suppress(OSError):  # of one of them; the others are freed all the same
             self.held.close()
-        self.work = self.tmp = self.shm = self.proc = self.store = -1
         for directory, _, _ in os.walk(self.place) if self.place else ():
             with contextlib.suppress(OSError):
                 os.chmod(directory, 0o700)
@@ -1406,13 +1394,9 @@ def run_capped(
     reading = {box.out: seen.out, box.err: seen.err}
     for fd in reading:  # a script may open its own pipe, and be faster
         os.set_blocking(fd, False)
-    exit_fd = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else None
-    if exit_fd is not None:
-        box.held.callback(os.close, exit_fd)
-    while reading or not end:
+    exit_fd = box.hold(os.pidfd_open(process.pid)) if hasattr(os, "pidfd_open") else None
+    while not end or reading and time.monotonic() <= end + GRACE:
         until = end + GRACE if end else min(look, began + limit)
-        if end and time.monotonic() > until:
-            break
         others = [] if end else [box.cancel, exit_fd]
         ready = _ready([*reading, *others], until - time.monotonic())
         for fd in ready & reading.keys():
@@ -1436,7 +1420,7 @@ def run_capped(
     seen.seconds = end - began
     _ready([box.ends], 3 * GRACE if box.ends else 0)
     with contextlib.suppress(subprocess.TimeoutExpired):
-        seen.code = int(box.ended.split()[0]) if box.ended else process.wait(GRACE)
+        seen.code = box.ended[0] if box.ended else process.wait(GRACE)
     seen.code = 128 - seen.code if seen.code < 0 else seen.code
     seen.limit = seen.limit or box.limit_met()
     return seen
@@ -1610,7 +1594,7 @@ def _operator_files(settings: dict[str, str]) -> tuple[list[Bind], list[tuple[st
     netrc = settings.get("NETRC") or os.path.expanduser("~/.netrc")
     with contextlib.suppress(OSError):
         files.append(("netrc", Path(netrc).read_bytes()))
-    bundles = filter(None, [os.environ.get("SSL_CERT_FILE"), *CA_BUNDLES])
+    bundles = [os.environ.get("SSL_CERT_FILE", ""), *CA_BUNDLES]
     for path in [os.path.realpath(p) for p in bundles if os.path.isfile(p)][:1]:
         if _reachable(path):  # one file: never a directory, which may hold keys
             binds.append((path, CA_FILE, False))
@@ -1635,7 +1619,7 @@ def _step(
     """
     policy, native = call.policy, call.policy.backend == "native"
     settings = uv_environment(call.inside) if uv else {}
-    env = {**SCRIPT_ENV, **settings, "HOME": HOME, "PATH": SCRIPT_ENV["PATH"], "PLOTS": PLOTS}
+    env = {**settings, **SCRIPT_ENV, "PLOTS": PLOTS}
     binds, files = _operator_files(settings) if uv and native else ([], [])
     if native:
         binds += [(f"{call.cache}/store{part}", f"/pysbx{part}", True)]
@@ -1653,9 +1637,9 @@ def _step(
         env |= {"UV_EXCLUDE_NEWER": call.newer} if call.newer else {}
         inside = {"native": "/run/uv", "docker": "uv"}.get(policy.backend) or find_uv(policy)
         words = (inside, *words)
-    roomy = replace(policy, disk=max(policy.disk, 4096), memory=max(policy.memory, 2048))
-    reach, arguments = "on" if uv and network else "off", ("-c", program, "sh", *words)
-    spec = Spec(roomy, reach, tuple(binds), tuple(files), tuple(env.items()), arguments)
+    disk, memory = max(policy.disk, 4096), max(policy.memory, 2048)
+    roomy = replace(policy, disk=disk, memory=memory, network="on" if uv and network else "off")
+    spec = Spec(roomy, tuple(binds), tuple(files), tuple(env.items()), (program, "sh", *words))
 
     def echo(_: int, data: bytes) -> None:
         if b"Resolved" in data:
@@ -1691,8 +1675,7 @@ def _installed(call: Call, request: str = "") -> list[Interpreter]:
         try:
             rows = json.loads(said) if code == 0 else []
         except ValueError:
-            why = "the uv that was found does not answer as uv: give --uv-path"
-            raise Unavailable(why) from None
+            raise Unavailable("the uv found does not answer as uv: give --uv-path") from None
         rows.sort(key=lambda row: tuple(row["version_parts"].values()), reverse=True)
         for row in rows:
             if row["implementation"] == "cpython" and row["variant"] == "default":
@@ -1700,9 +1683,7 @@ def _installed(call: Call, request: str = "") -> list[Interpreter]:
                 found += [Interpreter(path, version)] if docker else _real_python(path, version)
         if found:
             return found
-    if request or docker:
-        return []
-    return _real_python(sys.executable, platform.python_version())
+    return [] if request or docker else _real_python(sys.executable, platform.python_version())
 
 
 def _download(call: Call, request: str, *, once: bool) -> str:
@@ -1764,8 +1745,7 @@ def choose_python(call: Call, requires: str | None) -> Interpreter:
     why = f"the script requires {requires}, {wanted} is not that or" if requires else wanted
     note = f"Python {version} was used: {why} could not be had"
     note = "" if f"{version}.".startswith(f"{wanted}.") else note
-    python = Interpreter(path, version, prefix, note)
-    return _interpreters.setdefault(key, python)
+    return _interpreters.setdefault(key, Interpreter(path, version, prefix, note))
 
 
 @contextlib.contextmanager
@@ -2031,14 +2011,14 @@ def run_spec(policy: Policy, prefix: str = "") -> Spec:
         limits = [str(max(policy.disk, SHM_MB) * 2048), str(policy.max_processes + more)]
     elif policy.backend == "docker":
         binds += [(VOLUME, "/pysbx", False)]
-    program = ("-c", DOCKER_GATE if policy.backend == "docker" else GATE, "sh", *limits)
-    return Spec(policy, policy.network, tuple(binds), tuple(files), tuple(env.items()), program)
+    program = (DOCKER_GATE if policy.backend == "docker" else GATE, "sh", *limits)
+    return Spec(policy, tuple(binds), tuple(files), tuple(env.items()), program)
 
 
 _spares: dict[tuple[Spec, str], Sandbox] = {}  # by what its gate has read, "" so far nothing
 _settled: dict[Policy, tuple[Policy, str]] = {}
 _lock = threading.Lock()
-_CLOSER = ThreadPoolExecutor(4, thread_name_prefix="pysbx-closer")
+_CLOSER = concurrent.futures.ThreadPoolExecutor(4, thread_name_prefix="pysbx-closer")
 _freeing: set[concurrent.futures.Future[None]] = set()
 
 
@@ -2072,7 +2052,7 @@ def _free(sandbox: Sandbox) -> None:
 
 def _sandbox(spec: Spec, cancel: int | None, line: str) -> Sandbox:
     """Return a spare of this kind that is fresh, if possible with its interpreter, or a new one."""
-    for waits in dict.fromkeys((line, "")):
+    for waits in (line, ""):
         with _lock:
             spare = _spares.pop((spec, waits), None)
         if spare and spare.fresh(SPARE_AGE):
@@ -2092,12 +2072,11 @@ def settle(policy: Policy, say: Say = lambda text: None) -> tuple[Policy, str]:
         return _settled[policy]
     mounts(policy)
     problems: list[str] = []
-    linux, order = sys.platform == "linux", cast(list[Backend], ["docker", "none"])
+    linux = sys.platform == "linux"
     first: Backend = "docker" if policy.backend == "native" and not linux else policy.backend
     named = first == "docker" and (policy.require_sandbox or policy.docker_runtime)
-    if linux and not named:
-        order.insert(0, "native")
-    for backend in [first, *(b for b in order if first not in (b, "none"))]:
+    usable = [b for b in get_args(Backend) if b != "native" or linux and not named]
+    for backend in [first, *(b for b in usable if first not in (b, "none"))]:
         candidate = replace(policy, backend=backend)
         try:
             if backend == "docker":
@@ -2133,7 +2112,8 @@ def _docker_ready(policy: Policy, say: Say) -> None:
     runtimes = json.loads(said).get("Runtimes") or {}
     if runtime and runtime not in runtimes:
         raise Unavailable(f"the engine has no runtime {runtime}, but {', '.join(runtimes)}")
-    if _ask([docker, "image", "inspect", image])[0]:
+    inspect = [docker, "image", "inspect", "--format", "{{.Id}}", image]
+    if _ask(inspect)[0]:
         say(f"pulling the image {image}")
         code, _, words = _ask([docker, "pull", "-q", image], wait=1800)
         if code:
@@ -2150,8 +2130,7 @@ def _docker_ready(policy: Policy, say: Say) -> None:
     code, volume, words = _ask([docker, *argv.split(), command], said=bundle)
     if code:
         raise Unavailable(f"a container cannot be started: {_shorten(words)[:300]}")
-    image_id = _ask([docker, "image", "inspect", "--format", "{{.Id}}", image])[1]
-    _engines[image] = volume + image_id  # a new volume or image makes new environments
+    _engines[image] = volume + _ask(inspect)[1]  # a new volume or image makes new environments
 
 
 def _sweep(docker: str) -> None:
@@ -2372,11 +2351,10 @@ def check(policy: Policy = Policy()) -> list[Finding]:
         add(not python.note, "python", python.note or version, "CAUTION")
         result = run(LOOK, policy=policy)
         seen = json.loads(result.stdout)
+        if settled.backend == "none":
+            raise Unavailable("none: scripts run with your rights")
     except (SandboxError, ValueError) as error:
         add(False, "sandbox", str(error))
-        return found
-    if settled.backend == "none":
-        add(False, "sandbox", "none: scripts run with your rights")
         return found
     seen["limits"] = "(by cgroup)" in result.isolation or "(by engine)" in result.isolation
     reach = "scripts reach what this machine reaches, its loopback too: --network off closes it"

@@ -272,7 +272,7 @@ def check_rules(options: list[str]) -> None:
 
 
 def spec(network: str = "on", binds: tuple[tuple[str, str, bool], ...] = ()) -> Spec:
-    return Spec(policy=Policy(backend="native"), network=network, binds=binds)
+    return Spec(policy=Policy(backend="native", network=network), binds=binds)
 
 
 BINDS = (
@@ -312,8 +312,8 @@ def test_binds_are_read_only_unless_they_say_otherwise() -> None:
 
 
 def test_the_work_directory_is_private_and_has_the_size_of_the_policy() -> None:
-    policy = Policy(backend="native", disk=77)
-    steps = operations(bwrap_options(Spec(policy=policy, network="off"), {}, HELP))
+    policy = Policy(backend="native", network="off", disk=77)
+    steps = operations(bwrap_options(Spec(policy=policy), {}, HELP))
     at = steps.index(("--tmpfs", "/work"))
     assert set(steps[at - 2 : at]) == {("--perms", "0700"), ("--size", str(77 << 20))}
     assert ("--chdir", "/work") in steps
@@ -888,9 +888,9 @@ def docker_options(spec: Spec) -> list[str]:
 
 
 def docker_spec(network: str = "on", env: tuple[tuple[str, str], ...] = ()) -> Spec:
-    policy = Policy(backend="docker", memory=700, max_processes=50)
+    policy = Policy(backend="docker", network=network, memory=700, max_processes=50)
     binds = (("pysbx-cache", "/pysbx", False),)
-    return Spec(policy=policy, network=network, binds=binds, env=env)
+    return Spec(policy=policy, binds=binds, env=env)
 
 
 def test_a_container_is_named_labelled_limited_and_closed() -> None:
