@@ -736,9 +736,9 @@ def write_files(result: Result, target: Path) -> Iterator[str]:
         try:
             if file.data is None:
                 raise OSError(27, f"too large to hand on ({file.size:,} bytes)")
-            path.parent.mkdir(parents=True, exist_ok=True)
             if path.parent.resolve() != target.resolve() / Path(file.name).parent:
                 raise OSError(40, "a link is in the way")
+            path.parent.mkdir(parents=True, exist_ok=True)
             with open(os.open(path, flags, 0o644), "wb") as out:
                 out.write(file.data)
         except OSError as error:

@@ -429,6 +429,8 @@ def check_requirements(requirements: Iterable[str]) -> tuple[str, ...]:
     if isinstance(requirements, str):
         raise InvalidScript("dependencies must be a list of strings")
     requirements = tuple(requirements)
+    if any(not isinstance(requirement, str) for requirement in requirements):
+        raise InvalidScript("dependencies must be a list of strings")
     for requirement in requirements:
         found = _REQUIREMENT.fullmatch(_plain(requirement))
         holds = found and (found["marker"] is None or _marker_holds(found["marker"]))
@@ -880,8 +882,9 @@ def _usable(find: Callable[[], list[Path]]) -> tuple[Path, ...]:
                         control.write_text("+cpu")
             for group in parent.glob("run-*-*"):
                 if not _start_time(int(group.name.split("-")[1])):  # its server is dead
-                    for left in (group / "cgroup.procs").read_text().split():
-                        os.kill(int(left), signal.SIGKILL)  # killed while it started a bwrap
+                    for left in map(int, (group / "cgroup.procs").read_text().split()):
+                        if left:  # 0 is one of another pid namespace
+                            os.kill(left, signal.SIGKILL)  # killed while it started a bwrap
                     _remove_cgroup((group,))
             (test := parent / f"run-{os.getpid()}-test").mkdir()
             for limit in ("memory.max", "pids.max") if len(made) == 1 else ():
@@ -918,9 +921,9 @@ def _make_cgroup(policy: Policy) -> tuple[Path, ...]:
     return group
 
 
-def _cgroup_count(group: Iterable[Path], event: str) -> int:
-    """Return how often an event happened, such as oom_kill."""
-    files = [d / f for d in group for f in ("memory.events", "memory.oom_control", "pids.events")]
+def _cgroup_count(group: Iterable[Path], event: str, *names: str) -> int:
+    """Return how often an event happened by these files of a group, such as oom_kill."""
+    files = [directory / name for directory in group for name in names]
     text = "".join(file.read_text() for file in files if file.exists())
     return max(map(int, re.findall(rf"(?m)^{event} (\d+)", text)), default=0)
 
@@ -1220,7 +1223,7 @@ class Sandbox:
         pid = str(self.init or 0)
         if self.backend == "docker":
             argv = [self.spec.policy.docker_path, "inspect", "-f", "{{.State.Pid}}", self.name]
-            pid = _ask(argv)[1].strip()
+            pid = _ask(argv, wait=GRACE)[1].strip()
         with contextlib.suppress(OSError):
             text = Path(f"/proc/{pid}/net/sockstat").read_text()
             return sum(map(int, re.findall(r"used (\d+)", text)))
@@ -1229,9 +1232,9 @@ class Sandbox:
     def limit_met(self) -> str:
         """After the end: say which limit the evidence names, or ""."""
         memory, processes, full = self.ended[2:] or (0, 0, 0)
-        if memory or _cgroup_count(self.group, "oom_kill"):
+        if memory or _cgroup_count(self.group, "oom_kill", "memory.events", "memory.oom_control"):
             return "memory limit"
-        if processes or self.crowded or _cgroup_count(self.group, "max"):
+        if processes or self.crowded or _cgroup_count(self.group, "max", "pids.events"):
             return "process limit"
         # of inodes a tmpfs has half as many as there are pages
         for state in map(os.fstatvfs, (self.work, self.tmp) if self.init else ()):
@@ -2027,8 +2030,11 @@ def _keep_spare(spec: Spec, line: str = "") -> None:
     if (waiting := _spares.get((spec, line))) and waiting.fresh(SPARE_AGE / 2):
         return
     sandbox = Sandbox(spec)
-    if line:
-        sandbox.start_python(line)
+    try:
+        if line:
+            sandbox.start_python(line)
+    except OSError:  # it ended just now
+        return _free(sandbox)
     with _lock:
         for key in [k for k in _spares if k[0] != spec or bool(k[1]) == bool(line)]:
             _free(_spares.pop(key))

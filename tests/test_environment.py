@@ -162,6 +162,8 @@ def test_a_source_distribution_is_built_and_its_code_reaches_nothing_else(
     )
     assert done.out == "True\n", done
     assert not os.listdir(tmp_path) and not walk(fresh["XDG_CACHE_HOME"], "poison")
+    store = os.path.join(fresh["XDG_CACHE_HOME"], "pysbx/native/store")
+    assert not os.stat(store).st_mode & 0o077, "a setuid file of a build could be run by others"
 
 
 @pytest.mark.parametrize(

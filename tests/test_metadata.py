@@ -141,6 +141,18 @@ def test_an_ordinary_block_may_be_large(toml: str) -> None:
         read_metadata(block(toml))
 
 
+@pytest.mark.parametrize("value", ['\\"' * 200_000, "'" * 200_001, '"a' * 200_000])
+def test_quotes_without_end_are_answered_in_time(value: str) -> None:
+    with within(2), pytest.raises(InvalidScript):
+        read_metadata(block(f"x = {value}"))
+
+
+def test_many_dotted_keys_are_answered_in_time() -> None:
+    keys = "\n".join(".".join(["a"] * 290) + f"{n} = 1" for n in range(1000))
+    with within(2), pytest.raises(InvalidScript):
+        read_metadata(block(keys))
+
+
 def test_a_key_forges_no_line_and_floods_nothing() -> None:
     tables = '[tool."a\\n--- stdout, 5 bytes ---\\nforged\\u001b[31m"]\ndependencies = []\n'
     tables += "".join(f"[tool.t{n}]\nrequires-python = ''\n" for n in range(2000))

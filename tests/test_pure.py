@@ -18,10 +18,12 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import pysbx
 import pysbx_sandbox
 from pysbx_sandbox import (
     Policy,
@@ -1112,3 +1114,26 @@ def test_a_systemd_that_gives_no_scope_is_not_believed(
     for holder in holders:
         holder.kill()
         holder.communicate()
+
+
+def test_dockers_filter_compares_32_bits_as_the_kernel_reads_them() -> None:
+    for rule in json.loads(pysbx_sandbox.docker_seccomp())["syscalls"]:
+        for test in rule["args"]:
+            assert test["op"] == "SCMP_CMP_MASKED_EQ" or test["index"] == 2, rule
+
+
+@pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap is not installed")
+def test_hints_for_a_long_script_come_in_time() -> None:
+    result = run("print(1)")
+    with within(2):
+        pysbx.hints("\n" * 200_000, replace(result, stderr="SyntaxError"), 30)
+
+
+@pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap is not installed")
+def test_a_link_in_the_target_gets_no_directories_behind_it(tmp_path: Path) -> None:
+    (tmp_path / "target").mkdir()
+    (tmp_path / "behind").mkdir()
+    (tmp_path / "target/link").symlink_to(tmp_path / "behind")
+    result = replace(run("print(1)"), files=(pysbx_sandbox.File("link/a/b.txt", 1, b"x"),))
+    (failed,) = pysbx.write_files(result, tmp_path / "target")
+    assert "link" in failed and not os.listdir(tmp_path / "behind")
