@@ -493,7 +493,7 @@ class Bench:
                     os.lseek(fd, 0, os.SEEK_SET)
                     return fd
 
-                files = {**sandbox.etc_files(spec.network), **dict(spec.files)}
+                files = {**sandbox.etc_files(spec.policy.network), **dict(spec.files)}
                 data = {name: memfd(content) for name, content in files.items()}
                 rules = sandbox.seccomp_filter(platform.machine(), memory_is_limited=True)
                 source, code = memfd(script.encode()), memfd(rules)
