@@ -238,6 +238,11 @@ class Environment:
     packages: tuple[str, ...] = ()
     seconds: float = 0.0  # spent on making it
 
+    @property
+    def key(self) -> str:
+        """The name of its directory, and of its record."""
+        return self.python.split("/")[-3]
+
 
 @dataclass(frozen=True)
 class File:
@@ -1079,9 +1084,9 @@ class Sandbox:
         for source, target, writable in self.spec.binds:
             if writable and target.startswith("/pysbx"):
                 self.store = self.hold(os.open(source, os.O_DIRECTORY))
-                room = max(self.spec.policy.cache_size, self.spec.policy.disk) * MB
-                self.least = _free_space(self.store) - room
-                self.fewest = os.fstatvfs(self.store).f_favail - MAX_STORE_INODES
+                space, inodes = _left(self.store)
+                self.least = space - max(self.spec.policy.cache_size, self.spec.policy.disk) * MB
+                self.fewest = inodes - MAX_STORE_INODES
         if self.spec.policy.network == "public":
             self._route()
 
@@ -1126,8 +1131,9 @@ class Sandbox:
         self._start([_shell(), "-c", *self.spec.program], env=env, cwd=own["work"])
 
     def _docker(self) -> None:
-        profile = cache_dir("docker") / "seccomp.json"
-        _write(profile, docker_seccomp())
+        wanted, profile = docker_seccomp(), cache_dir("docker") / "seccomp.json"
+        if not profile.exists() or profile.read_text() != wanted:
+            _write(profile, wanted)
         argv, env = docker_argv(self.spec, self.name, str(profile)), docker_environment(self.spec)
         self._start([self.spec.policy.docker_path, *argv], env=env)
 
@@ -1185,8 +1191,8 @@ class Sandbox:
         """Say which limit all its processes together are over where nothing else says so, or ""."""
         limit = self.spec.policy.memory * MB
         if self.store >= 0:
-            inodes = os.fstatvfs(self.store).f_favail
-            if _free_space(self.store) < self.least or inodes < self.fewest:
+            space, inodes = _left(self.store)
+            if space < self.least or inodes < self.fewest:
                 return "disk limit"
         named, other = (now - was for now, was in zip(_kernel_memory(), self.kernel, strict=True))
         if other > limit and self._sockets() * SOCKET_BUFFERS > limit:  # no group counts netlink's
@@ -1194,9 +1200,8 @@ class Sandbox:
         if self.group or self.proc < 0:
             return ""
         used, threads = self._memory("status", "RssAnon|RssShmem|VmPTE")
-        if (
-            other > limit and self._memory("status", "FDSize")[0] << 5 > limit
-        ):  # 64 KB a pipe of two
+        # a pipe holds 64 KB, and takes two descriptors
+        if other > limit and self._memory("status", "FDSize")[0] << 5 > limit:
             return "memory limit"
         self.crowded |= threads >= self.spec.policy.max_processes
         files = 0
@@ -1324,10 +1329,10 @@ def _kernel_memory() -> tuple[int, int]:
     return 0, 0
 
 
-def _free_space(directory: int) -> int:
-    """Return the bytes that may still be written to the disk of a directory."""
+def _left(directory: int) -> tuple[int, int]:
+    """Return the bytes and the inodes that are still free on the disk of a directory."""
     state = os.fstatvfs(directory)
-    return state.f_bavail * state.f_frsize
+    return state.f_bavail * state.f_frsize, state.f_favail
 
 
 class Stream:
@@ -1587,12 +1592,9 @@ def _operator_files(settings: dict[str, str]) -> tuple[list[Bind], list[tuple[st
     """Return (binds, files) for what the settings of uv name: local indexes, netrc, CA bundle."""
     text = "\n".join(v for k, v in settings.items() if re.search("INDEX|LINKS", k))
     named = re.findall(r"(?:file://|(?<!\S))(/[^\s,#]+?)(/simple/?)?(?![^\s,#])", text)
-    homes = ["/home", "/root", "/tmp", os.path.realpath(os.path.expanduser("~"))]
-    paths = []
-    for path, rest in named:  # what lies beside an index is shown, but no home: builds look around
-        bare = any(_holds(os.path.realpath(path), home) for home in homes)
-        paths.append(path + rest * bare)
-    binds = [(p, p, False) for p in dict.fromkeys(paths) if os.path.exists(p) and _reachable(p)]
+    # what lies beside an index is shown, but no home: builds look around
+    paths = dict.fromkeys(p + rest * _shows_home(os.path.realpath(p)) for p, rest in named)
+    binds = [(p, p, False) for p in paths if os.path.exists(p) and _reachable(p)]
     files: list[tuple[str, bytes]] = []
     netrc = settings.get("NETRC") or os.path.expanduser("~/.netrc")
     with contextlib.suppress(OSError):
@@ -1908,9 +1910,8 @@ def _try_install(call: Call, key: str, how: str) -> Captured:
     if failed:
         with contextlib.suppress(RecursionError):
             shutil.rmtree(fresh, ignore_errors=True)
-        if (
-            seen.limit or seen.why == "timeout"
-        ):  # uv was killed: what it unpacked lies in the cache
+        # uv was killed: what it unpacked lies in the cache
+        if seen.limit or seen.why == "timeout":
             _evict(replace(call, cancel=None))
     elif not final:
         os.rename(fresh, call.cache / "store/envs" / key)
@@ -1919,7 +1920,7 @@ def _try_install(call: Call, key: str, how: str) -> Captured:
 
 def _compile(call: Call, environment: Environment) -> None:
     """Byte-compile an environment once, with neither network nor cache; no code of it runs."""
-    key = environment.python.split("/")[-3]
+    key = environment.key
     done = call.cache / "used" / f"{key}.compiled"
     if environment.packages and not done.exists():
         lib = f"{call.inside}/envs/{key}/lib"
@@ -1959,14 +1960,12 @@ def _mount(text: str) -> Bind:
     """
     path = os.path.realpath(re.sub(":r[ow]$", "", text))
     taken = "/(?:proc|sys|dev|etc|usr|run|python|pysbx|work|tmp/home)(?:/|$)"
-    users = [user for user in pwd.getpwall() if user.pw_uid == 0 or user.pw_uid >= 1000]
-    homes = ["/home", "/tmp", os.path.expanduser("~"), *(user.pw_dir for user in users)]
     cache = str(cache_dir("native").parent)
     if re.search(":(?!r[ow]$)", text):
         raise Unavailable(f"--mount {text}: only ':rw' or ':ro' may follow the path")
     if not os.path.exists(path):
         raise Unavailable(f"--mount {path}: there is no such file or directory")
-    if any(_holds(path, os.path.realpath(home)) for home in homes):
+    if _shows_home(path):
         raise Unavailable(f"--mount {path} shows a home directory, or /tmp: name one below")
     if stat.S_ISSOCK(os.stat(path).st_mode):
         raise Unavailable(f"--mount {path} is a socket: scripts could talk to who listens")
@@ -1980,6 +1979,13 @@ def _mount(text: str) -> Bind:
 def _holds(path: str, other: str) -> bool:
     """Tell whether a path is another one, or a directory above it."""
     return os.path.commonpath([path, other]) == path
+
+
+def _shows_home(path: str) -> bool:
+    """Tell whether a real path is, or holds, a home directory or /tmp."""
+    users = [user for user in pwd.getpwall() if user.pw_uid == 0 or user.pw_uid >= 1000]
+    homes = ["/home", "/root", "/tmp", os.path.expanduser("~"), *(user.pw_dir for user in users)]
+    return any(_holds(path, os.path.realpath(home)) for home in homes)
 
 
 def mounts(policy: Policy) -> list[Bind]:
@@ -2206,7 +2212,7 @@ def run(
     environment = prepare(call)
     with contextlib.suppress(OSError):  # it is in use for so long: see _evict
         until = time.time() + timeout
-        os.utime(call.cache / "used" / environment.python.split("/")[-3], (until, until))
+        os.utime(call.cache / "used" / environment.key, (until, until))
     _uncompiled.append((call, environment))
     line = _line(environment, call.policy, timeout)
     _last[policy] = call, environment, line
