@@ -60,6 +60,7 @@ SHM_MB = 256  # /dev/shm: multiprocessing needs it, docker's default of 64 MB is
 OPEN_FILES = 1024
 SOCKET_BUFFERS = 8 * MB  # of one socket, where sysctls allow much
 MAX_INODES = 200_000  # per sandbox without a memory cgroup: a tmpfs bounds bytes, not inodes
+MAX_TABLES = 64 << 10  # KB of page tables: of 32 GB in use; the kernel walks them in some 15 ms
 MAX_STORE_INODES = 500_000  # that one step may use of the cache's disk
 MAX_SCRIPT, MAX_REQUIREMENTS, MAX_ENVIRONMENTS = 10 * MB, 200, 1000
 MAX_BLOCK, MAX_DOTS = MB, 300  # characters, dots in a line: tomllib is quadratic in dotted keys
@@ -1199,9 +1200,9 @@ class Sandbox:
             return "memory limit"
         if self.group or self.proc < 0:
             return ""
-        used, threads = self._memory("status", "RssAnon|RssShmem|VmPTE")
+        pages, tables, threads = self._memory("status", "RssAnon|RssShmem", "VmPTE", "Threads")
         # a pipe holds 64 KB, and takes two descriptors
-        if other > limit and self._memory("status", "FDSize")[0] << 5 > limit:
+        if other > limit and self._memory("status", "FDSize")[0] * (32 << 10) > limit:
             return "memory limit"
         self.crowded |= threads >= self.spec.policy.max_processes
         files = 0
@@ -1209,19 +1210,20 @@ class Sandbox:
             files += (state.f_blocks - state.f_bfree) * state.f_frsize
             if state.f_files - state.f_ffree > MAX_INODES:
                 return "disk limit"
-        if used + files > limit:  # what a fork shares was counted twice
-            used = self._memory("smaps_rollup", "Pss_Anon|Pss_Shmem")[0] or used
-        return "memory limit" if max(named, used + files) > limit else ""
+        rest, pages = files + (tables << 10), pages << 10
+        # what a fork shares was counted twice; to look through large tables takes too long
+        if rest + pages > limit >= max(named, rest) and tables < MAX_TABLES:
+            pages = self._memory("smaps_rollup", "Pss_Anon|Pss_Shmem")[0] << 10 or pages
+        return "memory limit" if max(named, rest + pages) > limit else ""
 
-    def _memory(self, name: str, fields: str) -> tuple[int, int]:
-        """Return the sum of these fields in a file of every process, in bytes, and the threads."""
-        used = threads = 0
+    def _memory(self, name: str, *fields: str) -> list[int]:
+        """Return the sums of these fields, as a file of every process has them: in KB, or a count."""
+        sums = [0] * len(fields)
         for pid in filter(str.isdigit, os.listdir(self.proc)):
             with contextlib.suppress(OSError), _open_at(self.proc, f"{pid}/{name}") as file:
                 text = file.read().decode(errors="replace")  # its name may be any bytes
-                used += _total(fields, text) << 10
-                threads += _total("Threads", text)
-        return used, threads
+                sums = [s + _total(f, text) for s, f in zip(sums, fields, strict=True)]
+        return sums
 
     def _sockets(self) -> int:
         """Return how many sockets there are in its network, if that is on this host."""
