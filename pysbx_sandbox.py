@@ -63,6 +63,7 @@ MAX_INODES = 200_000  # per sandbox without a memory cgroup: a tmpfs bounds byte
 MAX_TABLES = 64 << 10  # KB of page tables: of 32 GB in use; the kernel walks them in some 15 ms
 MAX_STORE_INODES = 500_000  # that one step may use of the cache's disk
 MAX_SCRIPT, MAX_REQUIREMENTS, MAX_ENVIRONMENTS = 10 * MB, 200, 1000
+MAX_PYTHONS = 20  # of some 100 MB: scripts can ask for each that was ever released
 MAX_BLOCK, MAX_DOTS = MB, 300  # characters, dots in a line: tomllib is quadratic in dotted keys
 MAX_FILES, MAX_FILE, MAX_FILES_TOTAL = 100, 10 * MB, 32 * MB  # what comes back from a run
 MAX_ENTRIES, MAX_DEPTH = 5000, 8  # what is looked at to find it
@@ -170,6 +171,8 @@ class Unavailable(SandboxError):
 
 
 Bind = tuple[str, str, bool]  # on the host, inside, writable
+Env = dict[str, str] | None  # None: that of this process
+Fd = int | None  # a descriptor
 Backend = Literal["native", "docker", "none"]
 Say = Callable[[str], None]
 Echo = Callable[[int, bytes], None]
@@ -726,16 +729,14 @@ def cache_dir(backend: Backend) -> Path:
     $XDG_CACHE_HOME/pysbx or ~/.cache/pysbx; for root /var/cache/pysbx unless XDG_CACHE_HOME is a
     place the sandbox's uid can enter; /var/tmp or TMPDIR where none of these can be written.
     """
-    xdg, home = os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME", "")
-    # it is made if need be, as the specification of XDG wants it
-    there = next(path for path in (Path(xdg), *Path(xdg).parents) if os.path.exists(path))
-    good = os.path.isabs(xdg) and _reachable(str(there))
-    return _made_cache_dir(backend, xdg if good else "", home)
+    return _made_cache_dir(backend, *(os.environ.get(n, "") for n in ("XDG_CACHE_HOME", "HOME")))
 
 
 @functools.cache
 def _made_cache_dir(backend: Backend, xdg: str, home: str) -> Path:
-    places = [f"{xdg}/pysbx"] * bool(xdg)
+    # it is made if need be, as the specification of XDG wants it
+    there = next(path for path in (Path(xdg), *Path(xdg).parents) if os.path.exists(path))
+    places = [f"{xdg}/pysbx"] * (os.path.isabs(xdg) and _reachable(str(there)))
     places += ["/var/cache/pysbx"] if _drop() else [f"{home}/.cache/pysbx"] * bool(home)
     places += [f"{tmp}/pysbx-{os.geteuid()}" for tmp in ("/var/tmp", tempfile.gettempdir())]
     for place in places:
@@ -788,17 +789,23 @@ def uv_environment(cache: object) -> dict[str, str]:
 
 
 def _ask(
-    argv: list[str], env: dict[str, str] | None = None, wait: float = 60, said: bytes = b""
+    argv: list[str], env: Env = None, wait: float = 60, said: bytes = b"", cancel: Fd = None
 ) -> tuple[int, str, str]:
     """Run a trusted program (uv, docker, bwrap) away from any project -> exit code, stdout, stderr."""
+    until = time.monotonic() + wait
     try:
-        done = subprocess.run(
-            argv, cwd="/", input=said, capture_output=True, timeout=wait, env=env
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
+        with subprocess.Popen(argv, stdin=-1, stdout=-1, stderr=-1, cwd="/", env=env) as process:
+            while True:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    out, err = process.communicate(said, 0.2)
+                    break
+                said = b""  # it may be handed on once
+                if time.monotonic() > until or _ready([cancel], 0):
+                    process.kill()
+                    return 127, "", f"{argv[0]} was ended: cancelled, or no answer in {wait:g} s"
+    except OSError as error:
         return 127, "", str(error)
-    out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
-    return done.returncode, out, err
+    return process.returncode, out.decode(errors="replace"), err.decode(errors="replace")
 
 
 def _start_time(pid: int) -> str:
@@ -976,7 +983,7 @@ class Sandbox:
     Raises Unavailable, with the reason and the remedy, if it cannot start.
     """
 
-    def __init__(self, spec: Spec, cancel: int | None = None) -> None:
+    def __init__(self, spec: Spec, cancel: Fd = None) -> None:
         self.spec, self.backend, self.born = spec, spec.policy.backend, time.monotonic()
         self.name, self.word = f"pysbx-{secrets.token_hex(8)}", secrets.token_hex(8)
         self.process: subprocess.Popen[bytes] | None = None
@@ -985,7 +992,7 @@ class Sandbox:
         self.work = self.tmp = self.shm = self.proc = -1  # descriptors of its directories
         # what it may write of the cache; the bytes and inodes that must stay free there
         self.store, self.least, self.fewest = -1, 0, 0
-        self.ends: int | None = None  # can be read when all of its namespace is gone
+        self.ends: Fd = None  # can be read when all of its namespace is gone
         self.script: IO[bytes] | None = None  # the pipe to an interpreter that waits
         self.place = ""  # the directory of a process without a sandbox
         self.ended: tuple[int, ...] = ()  # the last line of a container's gate
@@ -1428,7 +1435,8 @@ def run_capped(
                 seen.why = "cancelled" if box.cancel in ready else "timeout"
             box.kill()
     seen.seconds = end - began
-    _ready([box.ends], 3 * GRACE if box.ends else 0)
+    left = box.ends and {*filter(str.isdigit, os.listdir(box.proc))} - {"1"}
+    _ready([box.ends], 3 * GRACE if left else 0)  # init alone needs some ms to take itself apart
     with contextlib.suppress(subprocess.TimeoutExpired):
         seen.code = box.ended[0] if box.ended else process.wait(GRACE)
     seen.code = 128 - seen.code if seen.code < 0 else seen.code
@@ -1436,7 +1444,7 @@ def run_capped(
     return seen
 
 
-def _ready(fds: Iterable[int | None], seconds: float) -> set[int]:
+def _ready(fds: Iterable[Fd], seconds: float) -> set[int]:
     """Return those of the descriptors that can be read within `seconds` (select ends at fd 1024)."""
     poller = select.poll()
     for fd in filter(None, fds):
@@ -1553,7 +1561,7 @@ class Call:
 
     policy: Policy
     say: Say = lambda text: None
-    cancel: int | None = None
+    cancel: Fd = None
     python: Interpreter = Interpreter("", "")  # from choose_python
     requirements: tuple[str, ...] = ()
     newer: str = ""  # a date: packages that are newer are not there
@@ -1669,7 +1677,11 @@ def _uv_python(call: Call, *words: str, directory: str = "") -> tuple[int, str, 
     env["UV_COMPILE_BYTECODE"] = "1"  # of the standard library: a sandbox cannot write any
     if words[0] == "list":  # needs no mirror, and fails where its list cannot be read
         env.pop("UV_PYTHON_DOWNLOADS_JSON_URL", None)
-    return _ask([find_uv(call.policy), "python", *words], env, call.policy.install_timeout)
+    argv, wait = [find_uv(call.policy), "python", *words], call.policy.install_timeout
+    answer = _ask(argv, env, wait, cancel=call.cancel)
+    if _ready([call.cancel], 0):
+        raise SandboxError("cancelled while a Python was looked for or downloaded")
+    return answer
 
 
 def _installed(call: Call, request: str = "") -> list[Interpreter]:
@@ -1699,6 +1711,9 @@ def _download(call: Call, request: str, *, once: bool) -> str:
     with contextlib.suppress(OSError):
         if once and time.time() - failed.stat().st_mtime < 3600:
             return failed.read_text()
+    if len(_installed(call)) >= MAX_PYTHONS:
+        where = VOLUME if call.policy.backend == "docker" else call.cache
+        return f"{MAX_PYTHONS} Pythons are installed, the most there may be: remove some of {where}/pythons"
     code, _, said = _uv_python(call, "install", "--no-bin", request)
     if code and once:
         _write(failed, said)
@@ -1744,7 +1759,7 @@ def choose_python(call: Call, requires: str | None) -> Interpreter:
     if not found:
         there = ", ".join(dict.fromkeys(p.version for p in _installed(call))) or "none"
         why = f"no Python {requires or wanted} can be had here; installed: {there}"
-        raise Unavailable(f"{why}; uv said: {_shorten(said)}")
+        raise Unavailable(f"{why}; {_shorten(said)}")
     path, version, prefix = found[0].path, found[0].version, found[0].prefix
     if call.policy.backend == "native" and path.startswith(f"{call.cache}/pythons/"):
         path, prefix = path.replace(f"{call.cache}/pythons", "/python", 1), ""
@@ -1756,7 +1771,7 @@ def choose_python(call: Call, requires: str | None) -> Interpreter:
 
 
 @contextlib.contextmanager
-def _locked(path: Path, cancel: int | None) -> Iterator[None]:
+def _locked(path: Path, cancel: Fd) -> Iterator[None]:
     """Hold a lock that also keeps other servers out; it goes with the process that holds it."""
     with open(path, "a") as file:
         while True:
@@ -1820,7 +1835,7 @@ def prepare(call: Call) -> Environment:
 
     if environment := known():
         return environment
-    with _locked(used / f"{key}.lock", call.cancel):
+    with _locked(used / f"{key[:3]}.lock", call.cancel):
         if not known():
             with contextlib.suppress(FileNotFoundError):  # a killed server left it unrecorded
                 os.rename(made, call.cache / "store/new" / secrets.token_hex(8))
@@ -1944,7 +1959,7 @@ def _evict(call: Call) -> None:
     full = size is not None and int(size[0]) > call.policy.cache_size << 10
     idle = [key for key in keys if ages[key] > 3600]
     going = idle[: len(idle) // 2 + 1] if full else keys[:-MAX_ENVIRONMENTS]
-    for name in (f"{key}{suffix}" for key in going for suffix in ("", ".compiled", ".lock")):
+    for name in (f"{key}{suffix}" for key in going for suffix in ("", ".compiled")):
         (used / name).unlink(missing_ok=True)
     if gone := [f"envs/{key}" for key in going] + ["cache"] * full:
         remove = 'chmod -R u+rwX -- "$@"; rm -rf -- "$@"; mkdir -p cache'
@@ -2064,7 +2079,7 @@ def _free(sandbox: Sandbox) -> None:
     closing.add_done_callback(_freeing.discard)
 
 
-def _sandbox(spec: Spec, cancel: int | None, line: str) -> Sandbox:
+def _sandbox(spec: Spec, cancel: Fd, line: str) -> Sandbox:
     """Return a spare of this kind that is fresh, if possible with its interpreter, or a new one."""
     for waits in (line, ""):
         with _lock:
@@ -2164,7 +2179,7 @@ _uncompiled: list[tuple[Call, Environment]] = []
 
 
 def _begin(
-    script: str, dependencies: Iterable[str], policy: Policy, cancel: int | None, say: Say | None
+    script: str, dependencies: Iterable[str], policy: Policy, cancel: Fd, say: Say | None
 ) -> tuple[Call, bytes, list[str]]:
     """Check what a caller sent, settle sandbox and interpreter -> call, script, notes."""
     source = script.encode("utf-8", "surrogatepass")
@@ -2198,7 +2213,7 @@ def run(
     dependencies: Iterable[str] = (),
     timeout: float = 30.0,
     policy: Policy = Policy(),
-    cancel: int | None = None,
+    cancel: Fd = None,
     progress: Say | None = None,
     echo: Echo | None = None,
 ) -> Result:
@@ -2288,7 +2303,7 @@ def validate(
     *,
     dependencies: Iterable[str] = (),
     policy: Policy = Policy(),
-    cancel: int | None = None,
+    cancel: Fd = None,
     progress: Say | None = None,
 ) -> Report:
     """Check a script without running it: metadata, syntax under the Python it would get, versions.

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -365,6 +366,34 @@ def test_a_python_that_does_not_exist_is_told_with_what_there_is(pysbx):
         and "installed: 3." in done.err
         and "RAN" not in done.out
     ), done
+
+
+def test_scripts_cannot_fill_the_disk_with_pythons(fresh):
+    code = """import pysbx_sandbox as s
+s.MAX_PYTHONS = 1
+s.run('# /// script\\n# requires-python = "==3.99.*"\\n# ///\\n')"""
+    env = {**os.environ, **fresh}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, env=env)
+    where = f"{fresh['XDG_CACHE_HOME']}/pysbx/native/pythons"
+    assert f"the most there may be: remove some of {where}".encode() in done.stderr, done
+
+
+def test_the_download_of_a_python_can_be_cancelled(fresh):
+    script = b'# /// script\n# requires-python = "==3.99.*"\n# ///\n'
+    with socket.create_server(("127.0.0.1", 0)) as mirror:  # one that never answers
+        mirror.settimeout(60)
+        url = f"http://127.0.0.1:{mirror.getsockname()[1]}/downloads.json"
+        env = {"UV_PYTHON_DOWNLOADS_JSON_URL": url, "NO_PROXY": "127.0.0.1"}
+        env = {**os.environ, **fresh, **env}
+        with subprocess.Popen([*PYSBX, "-"], stdin=-1, stderr=-1, env=env) as pysbx:
+            pysbx.stdin.write(script)
+            pysbx.stdin.close()
+            asks, _ = mirror.accept()
+            pysbx.terminate()
+            assert pysbx.wait(5) == 125 and b"cancelled" in pysbx.stderr.read()
+        asks.settimeout(5)
+        with asks, asks.makefile("rb") as left:  # to its end: uv is gone
+            assert left.read().startswith(b"GET ")
 
 
 def test_the_files_of_the_wheel_are_the_two_modules(tmp_path):
