@@ -15,6 +15,7 @@ import hashlib
 import hmac
 import json
 import os
+import queue
 import re
 import signal
 import socket
@@ -406,7 +407,7 @@ def add_tools(server: Any, service: Service) -> None:
 
 
 def log(text: str) -> None:
-    """Print a line of ours; on a terminal in place of what say() in run_once has drawn."""
+    """Print a line of ours; on a terminal in place of what say() has drawn."""
     drawn = "\r\x1b[K" * sys.stderr.isatty()
     print(f"{drawn}pysbx: {clean(text)}", file=sys.stderr)
 
@@ -647,6 +648,15 @@ def contradiction(o: argparse.Namespace) -> str:
     return next(iter(those(wrong)), "")
 
 
+def say(text: str) -> None:
+    """Tell how far a run is: on a terminal in one line, drawn anew, and gone when the script runs."""
+    if text.startswith("warning"):  # before anything runs
+        log(text)
+    elif sys.stderr.isatty():
+        words = f"pysbx: {text} ..." if text != "running" else ""
+        print(f"\r\x1b[K{words}", end="", file=sys.stderr, flush=True)
+
+
 def run_once(policy: Policy, options: argparse.Namespace) -> int:
     """Run SCRIPT with its streams and exit code as ours; our own lines go to stderr as 'pysbx: …'."""
     reader, writer = os.pipe()
@@ -656,23 +666,21 @@ def run_once(policy: Policy, options: argparse.Namespace) -> int:
         stopped.append(number)
         os.write(writer, b"x")
 
-    def echo(stream: int, data: bytes) -> None:
+    def write() -> None:
         try:
-            while data and not stopped:
-                data = data[os.write(stream + 1, data) :]
+            for fd, data in iter(pieces.get, (0, b"")):
+                while data:
+                    data = data[os.write(fd, data) :]
         except OSError as error:  # nobody reads any more, or it cannot be written
             if not isinstance(error, BrokenPipeError):
                 log(f"the script was ended: its output cannot be written: {error.strerror}")
             stop(signal.SIGPIPE)
 
-    def say(text: str) -> None:
-        if text.startswith("warning"):  # before anything runs
-            log(text)
-        elif sys.stderr.isatty():  # one line, drawn anew, and gone when the script runs
-            words = f"pysbx: {text} ..." if text != "running" else ""
-            print(f"\r\x1b[K{words}", end="", file=sys.stderr, flush=True)
-
     script = read_script(options.script)
+    # on a thread: a reader that stops does not hold the script past its limits
+    pieces: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
+    writing = threading.Thread(target=write, daemon=True)
+    writing.start()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)
     target, limit = Path(options.files_out), options.default_timeout
@@ -681,9 +689,13 @@ def run_once(policy: Policy, options: argparse.Namespace) -> int:
             target.mkdir(parents=True, exist_ok=True)
         if not target.is_dir() or not os.access(target, os.W_OK):
             raise Unavailable(f"--files-out {target} is not a directory that can be written")
-    more: dict[str, Any] = {"cancel": reader, "echo": echo, "progress": say, "policy": policy}
-    more |= {"dependencies": vars(options)["with"], "timeout": limit}
+    more: dict[str, Any] = {"cancel": reader, "progress": say, "policy": policy, "timeout": limit}
+    more["echo"] = lambda stream, data: pieces.put((stream + 1, data))
+    more["dependencies"] = vars(options)["with"]
     result = run_audited(options.audit_log, script, **more)
+    pieces.put((0, b""))
+    while writing.is_alive() and not stopped:
+        writing.join(0.1)
     lines = ending(result, limit, policy.max_output_bytes, stopped)
     lines += [note for note in result.notes if not note.startswith("warning")]
     if options.files_out and result.files:

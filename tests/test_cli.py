@@ -306,6 +306,20 @@ def test_output_that_cannot_be_written_ends_the_script_and_is_told(tmp_path):
 
 
 @needs_bwrap
+def test_a_reader_that_stops_does_not_hold_the_script_past_its_limit(tmp_path, mark):
+    script = tmp_path / "s.py"
+    script.write_text(f"""import subprocess, sys
+code = "print('y' * 300_000); import time; time.sleep(99)"
+subprocess.run([sys.executable, "-c", code, "{mark}"])""")
+    argv = [*PYSBX, "--default-timeout", "2", "--max-output-bytes", "1000000", str(script)]
+    with subprocess.Popen(argv, stdout=-1, stderr=subprocess.STDOUT) as process:
+        assert until(lambda: alive(mark), 60)
+        assert until(lambda: not alive(mark), 10)
+        said, _ = process.communicate()
+    assert said.count(b"y") > 300_000 and b"timed out after 2 s" in said, said[-500:]
+
+
+@needs_bwrap
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_launcher_may_close_the_streams(tmp_path, closed):
     script = tmp_path / "s.py"
