@@ -729,7 +729,12 @@ def cache_dir(backend: Backend) -> Path:
     $XDG_CACHE_HOME/pysbx or ~/.cache/pysbx; for root /var/cache/pysbx unless XDG_CACHE_HOME is a
     place the sandbox's uid can enter; /var/tmp or TMPDIR where none of these can be written.
     """
-    return _made_cache_dir(backend, *(os.environ.get(n, "") for n in ("XDG_CACHE_HOME", "HOME")))
+    place = backend, os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME", "")
+    if not _made_cache_dir(*place).exists():  # somebody has removed it
+        _made_cache_dir.cache_clear()
+        _interpreters.clear()
+        end_spares()
+    return _made_cache_dir(*place)
 
 
 @functools.cache
@@ -2089,7 +2094,12 @@ def _sandbox(spec: Spec, cancel: Fd, line: str) -> Sandbox:
             return spare
         if spare:
             _free(spare)
-    return Sandbox(spec, cancel)
+    try:
+        return Sandbox(spec, cancel)
+    except Unavailable:  # what worked does not any more: it is tried anew
+        for policy in [policy for policy in _settled if policy.require_sandbox]:
+            _settled.pop(policy, None)
+        raise
 
 
 def settle(policy: Policy, say: Say = lambda text: None) -> tuple[Policy, str]:

@@ -4,12 +4,14 @@ import contextlib
 import json
 import os
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 from conftest import HAS_BWRAP, PYSBX, ROOT, alive, until, wheel
@@ -142,7 +144,6 @@ def test_doubled_metadata_is_refused_in_a_sentence(pysbx):
 
 def fake_path(tmp_path, **tools):
     """A PATH with sh, env, uv and python only, and fake tools: scripts, not mocks of subprocess."""
-    import shutil
     import sys
 
     for name in ("sh", "env", "uv"):
@@ -167,27 +168,59 @@ def test_without_any_backend_it_runs_with_a_warning_or_refuses(pysbx, tmp_path):
     assert done.code == 125 and "RAN" not in done.out and "install bubblewrap" in done.err, done
 
 
-def test_over_http_nothing_ever_runs_without_a_sandbox(tmp_path):
-    env = {**os.environ, **fake_path(tmp_path), "PYSBX_TOKEN": ""}
+@contextlib.contextmanager
+def serving(env):
+    """A server over HTTP -> functions that run a script, and that ask for /health: code, text."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    argv = [*PYSBX, "--transport", "http", "--port", str(port), "--no-warm-cache"]
-    call = {"name": "execute_python", "arguments": {"script": "print('RAN')"}}
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    argv = [*PYSBX, "--transport", "http", "--port", str(port), "--no-warm-cache", "--no-spare"]
     headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-    at = f"http://127.0.0.1:{port}"
+
+    def ask(path, body=None):
+        request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", body, headers)
+        try:
+            answer = urllib.request.urlopen(request, timeout=60)
+        except urllib.error.HTTPError as error:
+            answer = error
+        with answer:
+            return answer.status, answer.read().decode()
+
+    def run(script):
+        call = {"name": "execute_python", "arguments": {"script": script}}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+        return ask("/mcp", json.dumps(body).encode())[1]
+
+    env = {**os.environ, **env, "PYSBX_TOKEN": ""}
     with subprocess.Popen(argv, env=env, stderr=-3) as server, contextlib.ExitStack() as ending:
         ending.callback(server.kill)
         assert until(lambda: not socket.socket().connect_ex(("127.0.0.1", port)), 30)
-        request = urllib.request.Request(f"{at}/mcp", json.dumps(body).encode(), headers)
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            said = answer.read().decode()
-        with pytest.raises(urllib.error.HTTPError) as health:
-            urllib.request.urlopen(f"{at}/health", timeout=30)
-        why = health.value.read().decode()
+        yield run, lambda: ask("/health")
+
+
+def test_over_http_nothing_ever_runs_without_a_sandbox(tmp_path):
+    with serving(fake_path(tmp_path)) as (run, health):
+        said, (code, why) = run("print('RAN')"), health()
     assert "RAN" not in said and "install bubblewrap" in said
-    assert health.value.code == 503 and "install bubblewrap" in why
+    assert code == 503 and "install bubblewrap" in why
+
+
+@needs_bwrap
+def test_a_server_whose_sandbox_breaks_is_unhealthy_until_it_works_again(fresh):
+    place = Path(fresh["XDG_CACHE_HOME"], "bin")  # where the sandbox's uid can enter
+    place.mkdir(0o755)
+    broken = place / "broken"
+    says = "echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1"
+    real = shutil.which("bwrap")
+    shim = f'#!/bin/sh\nif [ -e {broken} ]; then {says}; fi\nexec {real} "$@"\n'
+    with serving(fake_path(place, bwrap=shim)) as (run, health):
+        assert "\\nRAN" in run("print('RAN')") and health()[0] == 200
+        broken.touch()
+        assert "AppArmor" in run("print('RAN')")
+        code, why = health()
+        assert code == 503 and "AppArmor" in why
+        broken.unlink()
+        assert health()[0] == 200 and "\\nRAN" in run("print('RAN')")
 
 
 DENIED = "#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n"  # Ubuntu 24.04 without a profile

@@ -368,6 +368,20 @@ def test_a_python_that_does_not_exist_is_told_with_what_there_is(pysbx):
     ), done
 
 
+def test_a_cache_that_is_removed_meanwhile_is_made_anew(fresh):
+    code = """import os, subprocess, pysbx_sandbox as s
+policy = s.Policy(network="off")
+for cache in [s.cache_dir("native").parent] * 2:
+    assert s.run("print(1)", policy=policy).stdout == "1\\n"
+    s.after_run(policy)
+    subprocess.run(["chmod", "-R", "u+rwX", cache], check=True)
+    subprocess.run(["rm", "-r", cache], check=True)
+s.end_spares()"""
+    env = {**os.environ, **fresh}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, env=env)
+    assert done.returncode == 0, done
+
+
 def test_scripts_cannot_fill_the_disk_with_pythons(fresh):
     code = """import pysbx_sandbox as s
 s.MAX_PYTHONS = 1
