@@ -435,12 +435,10 @@ def check_requirements(requirements: Iterable[str]) -> tuple[str, ...]:
 
     An accept-list: no options, paths, variables or line ends; of URLs only `https://….whl`.
     """
-    if isinstance(requirements, str):
+    checked = tuple(requirements)
+    if isinstance(requirements, str) or any(not isinstance(r, str) for r in checked):
         raise InvalidScript("dependencies must be a list of strings")
-    requirements = tuple(requirements)
-    if any(not isinstance(requirement, str) for requirement in requirements):
-        raise InvalidScript("dependencies must be a list of strings")
-    for requirement in requirements:
+    for requirement in checked:
         found = _REQUIREMENT.fullmatch(_plain(requirement))
         holds = found and (found["marker"] is None or _marker_holds(found["marker"]))
         if found and holds and (not found["url"] or _WHEEL_URL.fullmatch(found["url"])):
@@ -450,7 +448,7 @@ def check_requirements(requirements: Iterable[str]) -> tuple[str, ...]:
             hint = "'name>=1.2' or 'name @ https://….whl' (no git, http, file or source URLs)"
         why = f"{_shown(requirement)} is not a requirement to use here"
         raise InvalidScript(f"{why}: write {hint}")
-    return requirements
+    return checked
 
 
 def _plain(text: str) -> str:
