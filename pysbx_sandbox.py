@@ -124,10 +124,10 @@ full=$(df -P . /tmp | while read -r _ _ _ n _; do [ "$n" = 0 ] && echo 1; done |
 for stream in 1 4; do printf '\0%s %s %s %s %s %s\n' "$word" $code $left "${memory:-0}" \
 "${processes:-0}" "${full:-0}" >&$stream; done; read -r _ <&3"""
 # One environment, from nothing: uv gets a stub with the requirements, never the script.
-# stdin: the interpreter, then the stub. Arguments: uv, environment, its final name, uv's options.
+# stdin: the stub. Arguments: uv, environment, its final name, uv's options.
 # The hook that uv puts in for its own sake goes: every start of an interpreter would pay for it.
-PREPARE = r"""echo ready; read -r python || exit 0
-uv=$1 env=$2 final=$3; shift 3; trap '[ $? = 0 ] || { chmod -R u+rwX "$env"; rm -rf "$env"; } 2>/dev/null' EXIT
+PREPARE = r"""uv=$1 env=$2 final=$3; shift 3
+trap '[ $? = 0 ] || { chmod -R u+rwX "$env"; rm -rf "$env"; } 2>/dev/null' EXIT
 mkdir -p "$HOME"; cd "$HOME" && cat >stub.py || exit 3
 if [ -d "$final" ]; then env=$final; else
 "$uv" venv -q --no-project --relocatable -p "$python" "$env" || exit 3
@@ -137,11 +137,9 @@ site=$(echo "$env"/lib/python*/site-packages)
 [ ! -d "$site/matplotlib" ] || printf %s "$PLOTS" >"$site/_pysbx_plots.py"
 [ -z "$final" ] || { mv -T "$env" "$final" 2>/dev/null || [ -d "$final" ] || exit 5; env=$final; }
 fi; for d in "$env"/lib/python*/site-packages/*.dist-info; do [ ! -d "$d" ] || echo "${d##*/}"; done"""
-RESOLVE = r"""echo ready; read -r python || exit 0
-uv=$1; shift; mkdir -p "$HOME"; cd "$HOME" && cat >stub.py || exit 3
+RESOLVE = r"""uv=$1; shift; mkdir -p "$HOME"; cd "$HOME" && cat >stub.py || exit 3
 exec "$uv" pip compile -q --no-header --no-annotate -p "$python" "$@" stub.py"""
-COMPILE = r"""echo ready; read -r python || exit 0
-exec "$python" -I -S -m compileall -q -j 2 -x '[\\/]tests?[\\/]' "$1" """
+COMPILE = r"""exec "$python" -I -S -m compileall -q -j 2 -x '[\\/]tests?[\\/]' "$1" """
 PLOTS = """# A matplotlib backend without a display: show() saves the open figures as files.
 from matplotlib.backend_bases import FigureManagerBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -1627,6 +1625,7 @@ def _step(
 ) -> Captured:
     """Run a step of ours to its end; it may write `part` of the cache ("": all of it).
 
+    Its program has the interpreter as $python, which its gate has read.
     With `uv` it gets uv as its first argument, the settings of uv, the requirements on stdin, and
     --install-timeout. Without, it gets two minutes and never the network.
     """
@@ -1650,6 +1649,7 @@ def _step(
         env |= {"UV_EXCLUDE_NEWER": call.newer} if call.newer else {}
         inside = {"native": "/run/uv", "docker": "uv"}.get(policy.backend) or find_uv(policy)
         words = (inside, *words)
+    program = f"echo ready; read -r python || exit 0\n{program}"
     disk, memory = max(policy.disk, 4096), max(policy.memory, 2048)
     roomy = replace(policy, disk=disk, memory=memory, network="on" if uv and network else "off")
     spec = Spec(roomy, tuple(binds), tuple(files), tuple(env.items()), (program, "sh", *words))
@@ -1668,7 +1668,7 @@ def _step(
 def _uv_python(call: Call, *words: str, directory: str = "") -> tuple[int, str, str]:
     """Ask uv about interpreters: on this host, or in a container."""
     if call.policy.backend == "docker":
-        start = 'echo ready; read -r _; mkdir -p "$HOME"; export UV_COMPILE_BYTECODE=1; exec "$@"'
+        start = 'mkdir -p "$HOME"; export UV_COMPILE_BYTECODE=1; exec "$@"'
         seen = _step(call, start, "python", *words, network=words[0] == "install")
         return seen.code, seen.out.text(MB), seen.err.text()
     env = uv_environment(call.cache) | ({"UV_PYTHON_INSTALL_DIR": directory} if directory else {})
@@ -1919,8 +1919,7 @@ def _try_install(call: Call, key: str, how: str) -> Captured:
     failed = seen.code or seen.why != "exited"
     if part:  # what a build left must be removable; it may be too deep for us
         call = replace(call, cancel=None)
-        mend = 'echo ready; read -r _; chmod -R u+rwX "$1"'
-        mend += '; rm -rf "$1"/* "$1"/.[!.]*' if failed else ""
+        mend = 'chmod -R u+rwX "$1"' + ('; rm -rf "$1"/* "$1"/.[!.]*' if failed else "")
         _step(call, mend, words[0], part=part, uv=False)
     if failed:
         with contextlib.suppress(RecursionError):
@@ -1945,7 +1944,7 @@ def _compile(call: Call, environment: Environment) -> None:
 
 def _evict(call: Call) -> None:
     """Keep the cache below its limit: the environments that were not used for longest go first."""
-    used, go = call.cache / "used", 'echo ready; read -r _; cd "$1"; shift'
+    used, go = call.cache / "used", 'cd "$1"; shift'
     ages = {p.name: time.time() - p.stat().st_mtime for p in used.iterdir() if len(p.name) == 32}
     keys = sorted(ages, key=lambda key: -ages[key])
     # left by killed servers, or by builds that set their time to a later one
