@@ -26,7 +26,6 @@ import hashlib
 import itertools
 import json
 import os
-import platform
 import pwd
 import re
 import resource
@@ -633,7 +632,7 @@ def docker_argv(spec: Spec, name: str, seccomp: str) -> list[str]:
     policy, uid = spec.policy, NOBODY
     network = "bridge" if spec.policy.network == "on" else "none"
     size, shm = f"size={policy.disk}m,uid={uid},gid={uid}", max(policy.disk, SHM_MB) * MB
-    server = f"{platform.node()}:{os.getpid()}:{_start_time(os.getpid())}"
+    server = f"{os.uname().nodename}:{os.getpid()}:{_start_time(os.getpid())}"
     options = f"""run -i --rm --init --pull never --name {name} --label pysbx={server}
         --network {network} --read-only --cap-drop ALL --security-opt no-new-privileges=true
         --security-opt seccomp={seccomp} --user {uid}:{uid} --pids-limit {policy.max_processes + 8}
@@ -1063,7 +1062,7 @@ class Sandbox:
 
             files = {**etc_files(self.spec.policy.network), **dict(self.spec.files)}
             data = {name: memfd(content) for name, content in files.items()}
-            code = memfd(seccomp_filter(platform.machine(), memory_is_limited=bool(self.group)))
+            code = memfd(seccomp_filter(os.uname().machine, memory_is_limited=bool(self.group)))
             options = [*bwrap_options(self.spec, data, help_text), "--seccomp", str(code)]
             args = memfd("".join(option + "\0" for option in options).encode())
             status, told = os.pipe()
@@ -1700,7 +1699,7 @@ def _installed(call: Call, request: str = "") -> list[Interpreter]:
                 found += [Interpreter(path, version)] if docker else _real_python(path, version)
         if found:
             return found
-    return [] if request or docker else _real_python(sys.executable, platform.python_version())
+    return [] if request or docker else _real_python(sys.executable, sys.version.split()[0])
 
 
 def _download(call: Call, request: str, *, once: bool) -> str:
@@ -2165,7 +2164,7 @@ def _sweep(docker: str) -> None:
     listed = _ask([docker, *listing, '{{.ID}} {{.Label "pysbx"}}'])
     for container, _, server in (line.partition(" ") for line in listed[1].splitlines()):
         node, pid, started = (server.split(":") + ["", "0"])[:3]
-        if node == platform.node() and pid.isdigit() and _start_time(int(pid)) != started:
+        if node == os.uname().nodename and pid.isdigit() and _start_time(int(pid)) != started:
             _ask([docker, "rm", "-f", container])
 
 
