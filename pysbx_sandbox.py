@@ -645,9 +645,9 @@ def docker_argv(spec: Spec, name: str, seccomp: str) -> list[str]:
     options += ["--runtime", policy.docker_runtime] if policy.docker_runtime else []
     for source, target, writable in spec.binds:
         kind, flag = "volume" if source == VOLUME else "bind", "" if writable else ",readonly"
-        if kind == "volume" and flag:  # a script sees environments, not what others fetched
-            for hidden in ("cache", "new"):
-                options += ["--tmpfs", f"{target}/{hidden}:ro,size=4k,mode=0700"]
+        # a script sees environments, not what others fetched
+        for hidden in ("cache", "new") if source == VOLUME and not writable else ():
+            options += ["--tmpfs", f"{target}/{hidden}:ro,size=4k,mode=0700"]
         options += ["--mount", f"type={kind},src={source},dst={target}{flag}"]
     client = docker_environment(spec)
     for variable, value in {**dict.fromkeys(PROXIES, ""), **dict(spec.env)}.items():
@@ -890,9 +890,9 @@ def _usable(find: Callable[[], list[Path]]) -> tuple[Path, ...]:
                         control.write_text("+cpu")
             for group in parent.glob("run-*-*"):
                 if not _start_time(int(group.name.split("-")[1])):  # its server is dead
-                    for left in map(int, (group / "cgroup.procs").read_text().split()):
-                        if left:  # 0 is one of another pid namespace
-                            os.kill(left, signal.SIGKILL)  # killed while it started a bwrap
+                    # killed while it started a bwrap; 0 is one of another pid namespace
+                    for left in {*(group / "cgroup.procs").read_text().split()} - {"0"}:
+                        os.kill(int(left), signal.SIGKILL)
                     _remove_cgroup((group,))
             (test := parent / f"run-{os.getpid()}-test").mkdir()
             for limit in ("memory.max", "pids.max") if len(made) == 1 else ():
