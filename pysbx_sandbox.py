@@ -344,8 +344,7 @@ def read_metadata(script: str) -> Metadata:
     """
     if "///" not in script:
         return Metadata()
-    lines = re.split(r"\r\n|\r|\n", script.removeprefix("\ufeff"))
-    blocks, warnings = _find_blocks(lines)
+    blocks, warnings = _find_blocks(re.split(r"\r\n|\r|\n", script.removeprefix("\ufeff")))
     if len(warnings) > 10:
         warnings[10:] = [f"and {len(warnings) - 10} more of this kind"]
     if len(blocks) > 1:
@@ -1255,10 +1254,9 @@ class Sandbox:
         p = self.spec.policy
         if self.backend == "none":
             return "none: it ran WITHOUT A SANDBOX, with your rights"
-        how = "engine" if self.backend == "docker" else "rlimits, watched"
-        how = "cgroup" if self.group else how
+        how = "engine" if p.backend == "docker" else "cgroup" if self.group else "rlimits, watched"
         limits = f"{p.memory} MB memory, {p.max_processes} processes, {p.disk} MB disk"
-        return f"{self.backend}, network {self.spec.policy.network}, {limits} (by {how})"
+        return f"{p.backend}, network {p.network}, {limits} (by {how})"
 
     def files(self, notes: list[str]) -> tuple[File, ...]:
         """Return what the script left in its working directory; it has ended."""
