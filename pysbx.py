@@ -266,7 +266,7 @@ def create_server(service: Service) -> Any:
     from mcp.server import CacheHint, MCPServer
     from mcp.server.auth.provider import AccessToken
     from mcp.server.auth.settings import AuthSettings
-    from mcp.server.mcpserver.exceptions import ToolError
+    from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
     from pydantic import AnyHttpUrl, ValidationError
 
     gc.enable()
@@ -281,12 +281,18 @@ def create_server(service: Service) -> Any:
         async def call_tool(self, *words: Any, **more: Any) -> Any:
             try:
                 return await super().call_tool(*words, **more)
-            except ToolError as error:  # the SDK would send the agent a page of its validator
-                if not isinstance(why := error.__cause__, ValidationError):
+            except ToolError as error:  # what a tool raised becomes a sentence
+                if isinstance(why := error.__cause__, SandboxError):
+                    text = f"nothing was run: {why}"
+                elif isinstance(error, UnexpectedToolError):  # ours; the server lives on
+                    text = f"pysbx failed, please report it: {why!r}"
+                elif isinstance(why, ValidationError):  # the SDK would send a page of it
+                    wrong = "; ".join(f"{e['loc'][0]}: {e['msg']}" for e in why.errors())
+                    takes = "It takes script, dependencies (['requests']) and timeout_seconds"
+                    text = f"nothing was run, the arguments are wrong: {wrong}. {takes}"
+                else:
                     raise
-                wrong = "; ".join(f"{e['loc'][0]}: {e['msg']}" for e in why.errors())
-                wrong += ". It takes script, dependencies (['requests']) and timeout_seconds"
-                return answer([f"nothing was run, the arguments are wrong: {wrong}"], error=True)
+                return answer([text], error=True)
 
     more: dict[str, Any] = {"subscriptions": False, "log_level": "WARNING"}
     if service.options.transport == "http" and service.options.token:
@@ -312,23 +318,11 @@ def answer(lines: list[str], error: bool = False, images: Sequence[Image] = ()) 
 def tool(
     server: Any, title: str, text: str, *, quiet: bool = True, harmful: bool = False, **meta: Any
 ) -> Any:
-    """Return a decorator that registers a tool; what the tool raises becomes a sentence."""
+    """Return a decorator that registers a tool."""
     hints = {"readOnlyHint": quiet, "idempotentHint": quiet, "openWorldHint": True}
     hints["destructiveHint"] = harmful
     more = {"annotations": hints, "structured_output": False}
-
-    def register(function: Callable[..., Any]) -> None:
-        @server.tool(title=title, description=text, meta=meta or None, **more)  # type: ignore[untyped-decorator]
-        @functools.wraps(function)
-        async def wrapped(**arguments: Any) -> Any:
-            try:
-                return await function(**arguments)
-            except SandboxError as error:
-                return answer([f"nothing was run: {error}"], error=True)
-            except Exception as error:  # ours; the server lives on
-                return answer([f"pysbx failed, please report it: {error!r}"], error=True)
-
-    return register
+    return server.tool(title=title, description=text, meta=meta or None, **more)
 
 
 def describe(policy: Policy, limit: int) -> tuple[str, str, bool]:
