@@ -752,13 +752,12 @@ def main() -> int:
         options.default_timeout = min(options.default_timeout, options.max_timeout)
     if wrong := contradiction(options):
         words.error(wrong)
-    backend = options.sandbox_backend
     # over HTTP nobody can be asked, and one may not speak for all
-    options.require_sandbox |= options.transport == "http" and backend != "none"
+    options.require_sandbox |= options.transport == "http" and options.sandbox_backend != "none"
     options.mounts, options.pass_env = tuple(options.mount), tuple(options.pass_env)
     for name in filter(lambda name: name not in os.environ, options.pass_env):
         log(f"warning: --pass-env {name}: there is no such variable")
-    given = {"backend": backend, "build": not options.no_build, **vars(options)}
+    given = {"backend": options.sandbox_backend, "build": not options.no_build, **vars(options)}
     policy = Policy(**{field: given[field] for field in Policy.__dataclass_fields__})
     try:
         if options.audit_log:  # not to be missed later
