@@ -1357,9 +1357,8 @@ class Stream:
     def drop(self, count: int) -> None:
         """Take back the last bytes, which were not the script's."""
         self.total -= count
-        rest = max(0, count - len(self.tail))
-        del self.tail[max(0, len(self.tail) - count) :]
-        del self.head[len(self.head) - rest :]
+        whole = (self.head + self.tail)[:-count]
+        self.head, self.tail = whole[: self.keep], whole[self.keep :]
 
     def show(self, budget: int, shown: int = 0) -> bytes:
         """Return what to show in `budget` bytes, but for the first `shown`; cut between characters."""
