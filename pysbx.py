@@ -401,8 +401,7 @@ def add_tools(server: Any, service: Service) -> None:
 
 def log(text: str) -> None:
     """Print a line of ours; on a terminal in place of what say() in run_once has drawn."""
-    drawn = "\r\x1b[K" * sys.stderr.isatty()
-    print(f"{drawn}pysbx: {clean(text)}", file=sys.stderr)
+    print("\r\x1b[K" * sys.stderr.isatty() + f"pysbx: {clean(text)}", file=sys.stderr)
 
 
 def run_audited(path: str, script: str, **more: Any) -> Result:
@@ -625,12 +624,11 @@ def contradiction(o: argparse.Namespace) -> str:
     backend, http = o.sandbox_backend, o.transport == "http"
     none, docker = backend == "none", backend == "docker"
     once, opens, packages = o.script or o.check, o.network == "on", vars(o)["with"]
-    pairs = [name for name in o.pass_env if "=" in name]
     version = re.fullmatch(r"(3\.\d{1,2}(\.\d{1,2})?)?", o.python_version)
     wrong: dict[str, object] = {
         f"--python-version {o.python_version!r} is not one such as 3.13 or 3.13.1": not version,
         "--default-timeout is more than --max-timeout": o.default_timeout > o.max_timeout,
-        "--pass-env takes the name of a variable, not NAME=VALUE": pairs,
+        "--pass-env takes the name of a variable, not NAME=VALUE": "=" in "".join(o.pass_env),
         "--sandbox-backend none contradicts --require-sandbox": none and o.require_sandbox,
         "--files-out and --with need a SCRIPT": (o.files_out or packages) and not o.script,
         "--transport http serves: it takes neither SCRIPT nor --check": http and once,

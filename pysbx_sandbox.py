@@ -805,8 +805,8 @@ def _ask(
 def _start_time(pid: int) -> str:
     """Return what tells a process from a later one with the same number; "" where it is gone."""
     with contextlib.suppress(OSError):
-        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")  # its name may be any bytes
-        return text.rpartition(")")[2].split()[19]
+        # its name may be any bytes
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[19]
     return "" if sys.platform == "linux" else "?"
 
 
@@ -1809,8 +1809,7 @@ def prepare(call: Call) -> Environment:
     salt = used / "salt"  # scripts cannot guess a key
     if not salt.exists():
         _write(salt, secrets.token_hex(16))
-    versions = [requirement.partition(";")[0] for requirement in call.requirements]
-    pinned = all(re.search(r"===?[^*]*$|@", version) for version in versions)
+    pinned = all(re.search(r"===?[^*]*$|@", r.partition(";")[0]) for r in call.requirements)
     index = [(k, v) for k, v in uv_environment("").items() if "INDEX" in k or "LINKS" in k]
     engine = _engines.get(call.policy.docker_image, "")
     parts = [salt.read_text(), python.path, python.version, engine, call.newer, index]
@@ -2166,7 +2165,7 @@ def _sweep(docker: str) -> None:
 
 # a pipe cannot be read again, as Python does for an encoding that is not UTF-8
 _CODING = re.compile(rb"(?:[^\n]*\n)?[^\n]*coding")
-_last: dict[Policy, tuple[Call, Environment, str]] = {}
+_last: dict[Policy, tuple[Call, str]] = {}
 _uncompiled: list[tuple[Call, Environment]] = []
 
 
@@ -2224,7 +2223,7 @@ def run(
         os.utime(call.cache / "used" / environment.key, (until, until))
     _uncompiled.append((call, environment))
     line = _line(environment, call.policy, timeout)
-    _last[policy] = call, environment, line
+    _last[policy] = call, line
     piped = len(source) <= 1 << 16 and not _CODING.match(source)
     spec, total = run_spec(call.policy, call.python.prefix), policy.max_output_bytes
     sandbox = _sandbox(spec, cancel, line if piped else "")
@@ -2260,7 +2259,7 @@ def run(
 def after_run(policy: Policy, *, spare: bool = True) -> None:
     """Off the path of a run: keep a sandbox for the next, compile what the last one installed."""
     if policy in _last:
-        call, used, line = _last.pop(policy)
+        call, line = _last.pop(policy)
         with contextlib.suppress(Exception):  # upkeep: the run that it follows went well
             if spare and call.policy.backend != "none":
                 spec = run_spec(call.policy, call.python.prefix)
@@ -2284,7 +2283,7 @@ def warm(policy: Policy, requirements: Iterable[str]) -> str:
         call = replace(call, python=choose_python(call, None))
         made = prepare(call)
         if not requirements:  # what most scripts want: an interpreter may wait in it
-            _last.setdefault(policy, (replace(call, nice=0), made, _line(made, call.policy)))
+            _last.setdefault(policy, (replace(call, nice=0), _line(made, call.policy)))
         return f"{len(made.packages)} packages are ready"
     except (SandboxError, OSError) as error:
         return f"failed: {error}"
