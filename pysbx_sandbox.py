@@ -1485,7 +1485,7 @@ def _safe(path: str) -> bool:
 def _take(entries: Iterable[_Entry], notes: list[str]) -> tuple[File, ...]:
     """Choose and read what is handed on; count the rest in `notes`."""
     files: dict[object, File] = {}
-    left, room = 0, MAX_FILES_TOTAL
+    looked, room = 0, MAX_FILES_TOTAL
     for number, (path, identity, size, kind, opener) in enumerate(entries):
         if number >= MAX_ENTRIES:
             notes.append(f"more than {MAX_ENTRIES} files were left: the rest was not looked at")
@@ -1494,14 +1494,13 @@ def _take(entries: Iterable[_Entry], notes: list[str]) -> tuple[File, ...]:
             continue
         kind = "other" if path.count("/") > MAX_DEPTH or len(path) > 4096 else kind
         with contextlib.suppress(OSError, tarfile.TarError):
-            left += 1
+            looked += 1
             if kind == "file" and identity not in files and len(files) < MAX_FILES and _safe(path):
                 opened = opener() if size <= min(room, MAX_FILE) else None
                 with opened or contextlib.nullcontext() as file:
                     files[identity] = File(path, size, file.read(size) if file else None)
                 room -= len(files[identity].data or b"")
-                left -= 1
-    if left:
+    if left := looked - len(files):
         why = "links, devices, unsafe names, unreadable or too many"
         notes.append(f"{left} files left out: {why}")
     return tuple(sorted(files.values(), key=lambda file: (file.name.count("/"), file.name)))
