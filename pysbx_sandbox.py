@@ -1260,7 +1260,7 @@ class Sandbox:
     def files(self, notes: list[str]) -> tuple[File, ...]:
         """Return what the script left in its working directory; it has ended."""
         if self.work >= 0:
-            return collect_files(self.work, notes)
+            return collect_files(_entries(self.work), notes)
         return _docker_files(self, notes) if self.ended[1:2] == (1,) else ()
 
     def kill(self) -> None:
@@ -1482,8 +1482,12 @@ def _safe(path: str) -> bool:
     return plain and all(0 < len(n.encode()) < 256 and n not in (".", "..") for n in names)
 
 
-def _take(entries: Iterable[_Entry], notes: list[str]) -> tuple[File, ...]:
-    """Choose and read what is handed on; count the rest in `notes`."""
+def collect_files(entries: Iterable[_Entry], notes: list[str]) -> tuple[File, ...]:
+    """Read the regular files among what a script left, as the data of somebody hostile.
+
+    Nothing is followed or waited for; names, number, depth and sizes are bounded; each inode is
+    read once. What is left out is counted in `notes`.
+    """
     files: dict[object, File] = {}
     looked, room = 0, MAX_FILES_TOTAL
     for number, (path, identity, size, kind, opener) in enumerate(entries):
@@ -1504,15 +1508,6 @@ def _take(entries: Iterable[_Entry], notes: list[str]) -> tuple[File, ...]:
         why = "links, devices, unsafe names, unreadable or too many"
         notes.append(f"{left} files left out: {why}")
     return tuple(sorted(files.values(), key=lambda file: (file.name.count("/"), file.name)))
-
-
-def collect_files(work: int, notes: list[str]) -> tuple[File, ...]:
-    """Read the regular files below a directory descriptor, as the data of somebody hostile.
-
-    Nothing is followed or waited for; names, number, depth and sizes are bounded; each inode is
-    read once. What is left out is counted in `notes`.
-    """
-    return _take(_entries(work), notes)
 
 
 def _docker_entries(tar: IO[bytes], notes: list[str]) -> Iterator[_Entry]:
@@ -1536,7 +1531,7 @@ def _docker_files(sandbox: Sandbox, notes: list[str]) -> tuple[File, ...]:
         timer.start()
         try:
             assert tar.stdout
-            return _take(_docker_entries(tar.stdout, notes), notes)
+            return collect_files(_docker_entries(tar.stdout, notes), notes)
         finally:
             timer.cancel()
             tar.kill()
