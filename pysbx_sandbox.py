@@ -810,6 +810,7 @@ def _start_time(pid: int) -> str:
     return "" if sys.platform == "linux" else "?"
 
 
+_SHELL = os.path.realpath(shutil.which("sh") or "/bin/sh")
 _CGROUPS = Path("/sys/fs/cgroup")
 _holder: list[subprocess.Popen[bytes]] = []  # its death ends the group we got from systemd
 
@@ -850,7 +851,7 @@ def _user_scope() -> list[Path]:
     unit = f"pysbx-{os.getpid()}-{secrets.token_hex(4)}.scope"
     argv = f"systemd-run --user --scope -q --collect -p Delegate=yes --unit={unit} --".split()
     own: dict[str, Any] = {"cwd": "/", "env": _user_bus(), "start_new_session": True}
-    argv += [_shell(), "-c", "echo ready; read -r x"]
+    argv += [_SHELL, "-c", "echo ready; read -r x"]
     _holder.append(holder := subprocess.Popen(argv, stdin=-1, stdout=-1, stderr=-3, **own))
     assert holder.stdout
     _ready([holder.stdout.fileno()], 5 * GRACE)
@@ -896,7 +897,7 @@ def _usable(find: Callable[[], list[Path]]) -> tuple[Path, ...]:
             (test := parent / f"run-{os.getpid()}-test").mkdir()
             for limit in ("memory.max", "pids.max") if len(made) == 1 else ():
                 (test / limit).write_text("max")
-            with subprocess.Popen([_shell(), "-c", "read -r x"], stdin=-1) as waiting:
+            with subprocess.Popen([_SHELL, "-c", "read -r x"], stdin=-1) as waiting:
                 _enter(test, str(waiting.pid))
                 there = (test / "cgroup.procs").read_text().split()
             _remove_cgroup((test,))
@@ -957,11 +958,6 @@ def _bwrap() -> tuple[str, str]:
         said = _ask([path, "--unshare-all", "--ro-bind", "/", "/", "true"])[2]
         raise Unavailable(explain_bwrap(said or f"uid {SANDBOX_UID} cannot execute {path}"))
     return os.path.realpath(path), _ask([path, "--help"])[1]
-
-
-@functools.cache
-def _shell() -> str:
-    return os.path.realpath(shutil.which("sh") or "/bin/sh")
 
 
 # ---- starting, reading and ending a sandbox
@@ -1068,7 +1064,7 @@ class Sandbox:
             self.hold(status)  # open to the end: bwrap writes to it again
             opened.callback(os.close, told)
             words, drop = _dropping(bwrap)
-            argv = [*words, "--args", str(args), "--json-status-fd", str(told), "--", _shell()]
+            argv = [*words, "--args", str(args), "--json-status-fd", str(told), "--", _SHELL]
             fds, env = [*data.values(), code, args, told], dict(self.spec.env)
             self._start([*argv, "-c", *self.spec.program], env=env, cwd="/", pass_fds=fds, **drop)
         self.init = json.loads(os.read(status, 4096).split(b"\n")[0])["child-pid"]
@@ -1130,7 +1126,7 @@ class Sandbox:
             os.mkdir(path, 0o700)
         self.work = self.hold(os.open(own["work"], os.O_DIRECTORY))
         env = {**dict(self.spec.env), "HOME": own["home"], "TMPDIR": own["tmp"]}
-        self._start([_shell(), "-c", *self.spec.program], env=env, cwd=own["work"])
+        self._start([_SHELL, "-c", *self.spec.program], env=env, cwd=own["work"])
 
     def _docker(self) -> None:
         wanted, profile = docker_seccomp(), cache_dir("docker") / "seccomp.json"
