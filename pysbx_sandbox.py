@@ -1121,12 +1121,11 @@ class Sandbox:
 
     def _none(self) -> None:
         self.place = tempfile.mkdtemp(prefix="pysbx-run-")
-        own = {name: f"{self.place}/{name}" for name in ("work", "tmp", "home")}
-        for path in own.values():
-            os.mkdir(path, 0o700)
-        self.work = self.hold(os.open(own["work"], os.O_DIRECTORY))
-        env = {**dict(self.spec.env), "HOME": own["home"], "TMPDIR": own["tmp"]}
-        self._start([_SHELL, "-c", *self.spec.program], env=env, cwd=own["work"])
+        for name in ("work", "tmp", "home"):
+            os.mkdir(f"{self.place}/{name}", 0o700)
+        self.work = self.hold(os.open(f"{self.place}/work", os.O_DIRECTORY))
+        env = {**dict(self.spec.env), "HOME": f"{self.place}/home", "TMPDIR": f"{self.place}/tmp"}
+        self._start([_SHELL, "-c", *self.spec.program], env=env, cwd=f"{self.place}/work")
 
     def _docker(self) -> None:
         wanted, profile = docker_seccomp(), cache_dir("docker") / "seccomp.json"
