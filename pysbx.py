@@ -315,16 +315,6 @@ def answer(lines: list[str], error: bool = False, images: Sequence[Image] = ()) 
     return CallToolResult(content=[TextContent(text="\n".join(lines)), *shown], is_error=error)
 
 
-def tool(
-    server: Any, title: str, text: str, *, quiet: bool = True, harmful: bool = False, **meta: Any
-) -> Any:
-    """Return a decorator that registers a tool."""
-    hints = {"readOnlyHint": quiet, "idempotentHint": quiet, "openWorldHint": True}
-    hints["destructiveHint"] = harmful
-    more = {"annotations": hints, "structured_output": False}
-    return server.tool(title=title, description=text, meta=meta or None, **more)
-
-
 def describe(policy: Policy, limit: int) -> tuple[str, str, bool]:
     """Return what an agent reads: files of the host, the tool, and whether it can do harm."""
     bare = policy.backend == "none"
@@ -359,6 +349,11 @@ def add_tools(server: Any, service: Service) -> None:
     field = Field(description=says, default=default, ge=1, le=limit)
     Seconds = Annotated[int, field, or_else(default)]
 
+    quiet = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": True}
+    quiet["destructiveHint"] = False
+    runs = {**quiet, "readOnlyHint": False, "idempotentHint": False, "destructiveHint": harmful}
+    tool = functools.partial(server.tool, annotations=quiet, structured_output=False)
+
     class Consent(BaseModel):
         go: bool = Field(description="Run scripts without a sandbox?")
 
@@ -374,7 +369,7 @@ def add_tools(server: Any, service: Service) -> None:
 
     Asked = Annotated[sdk.ElicitationResult[Consent], sdk.Resolve(ask)]
 
-    @tool(server, "Run Python", text, quiet=False, harmful=harmful, **META)  # type: ignore[untyped-decorator]
+    @tool(title="Run Python", description=text, annotations=runs, meta=META)  # type: ignore[untyped-decorator]
     async def execute_python(
         script: Code, ctx: sdk.Context, said: Asked, dependencies: Names, timeout_seconds: Seconds
     ) -> Any:
@@ -388,12 +383,12 @@ def add_tools(server: Any, service: Service) -> None:
         lines, images = blocks(script, result, timeout_seconds)
         return answer(lines, result.status != "exited", images)
 
-    @tool(server, "Check a script", VALIDATE)  # type: ignore[untyped-decorator]
+    @tool(title="Check a script", description=VALIDATE)  # type: ignore[untyped-decorator]
     async def validate_script(script: Code, ctx: sdk.Context, dependencies: Names) -> Any:
         report = await service.call(ctx, sandbox.validate, script, dependencies=dependencies)
         return answer(report_lines(report))
 
-    @tool(server, "Check the sandbox", CHECK)  # type: ignore[untyped-decorator]
+    @tool(title="Check the sandbox", description=CHECK)  # type: ignore[untyped-decorator]
     async def check_environment(ctx: sdk.Context) -> Any:
         found = await service.call(ctx, lambda policy, **more: sandbox.check(policy))
         return answer([*check_lines(found), f"warm cache: {service.warmed}.{mounts}"])

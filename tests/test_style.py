@@ -15,7 +15,7 @@ import pysbx
 import pysbx_sandbox
 
 SANDBOX_CODE_LINES = 1863  # of pysbx_sandbox.py as measured; the aim is 800
-SERVER_CODE_LINES = 613  # of pysbx.py; the aim is 350
+SERVER_CODE_LINES = 610  # of pysbx.py; the aim is 350
 FUNCTION_CODE_LINES = 50
 
 ROOT = Path(__file__).resolve().parent.parent
