@@ -267,7 +267,7 @@ def create_server(service: Service) -> Any:
     from mcp.server import CacheHint, MCPServer
     from mcp.server.auth.provider import AccessToken
     from mcp.server.auth.settings import AuthSettings
-    from mcp.server.mcpserver.exceptions import ToolError
+    from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
     from pydantic import AnyHttpUrl, ValidationError
 
     gc.enable()
@@ -282,12 +282,18 @@ def create_server(service: Service) -> Any:
         async def call_tool(self, *words: Any, **more: Any) -> Any:
             try:
                 return await super().call_tool(*words, **more)
-            except ToolError as error:  # the SDK would send the agent a page of its validator
-                if not isinstance(why := error.__cause__, ValidationError):
+            except ToolError as error:  # what a tool raised becomes a sentence
+                if isinstance(why := error.__cause__, SandboxError):
+                    text = f"nothing was run: {why}"
+                elif isinstance(error, UnexpectedToolError):  # ours; the server lives on
+                    text = f"pysbx failed, please report it: {why!r}"
+                elif isinstance(why, ValidationError):  # the SDK would send a page of it
+                    wrong = "; ".join(f"{e['loc'][0]}: {e['msg']}" for e in why.errors())
+                    takes = "It takes script, dependencies (['requests']) and timeout_seconds"
+                    text = f"nothing was run, the arguments are wrong: {wrong}. {takes}"
+                else:
                     raise
-                wrong = "; ".join(f"{e['loc'][0]}: {e['msg']}" for e in why.errors())
-                wrong += ". It takes script, dependencies (['requests']) and timeout_seconds"
-                return answer([f"nothing was run, the arguments are wrong: {wrong}"], error=True)
+                return answer([text], error=True)
 
     more: dict[str, Any] = {"subscriptions": False, "log_level": "WARNING"}
     if service.options.transport == "http" and service.options.token:
@@ -308,28 +314,6 @@ def answer(lines: list[str], error: bool = False, images: Sequence[Image] = ()) 
 
     shown = [sdk.Image(data=data, format=kind).to_image_content() for kind, data in images]
     return CallToolResult(content=[TextContent(text="\n".join(lines)), *shown], is_error=error)
-
-
-def tool(
-    server: Any, title: str, text: str, *, quiet: bool = True, harmful: bool = False, **meta: Any
-) -> Any:
-    """Return a decorator that registers a tool; what the tool raises becomes a sentence."""
-    hints = {"readOnlyHint": quiet, "idempotentHint": quiet, "openWorldHint": True}
-    hints["destructiveHint"] = harmful
-    more = {"annotations": hints, "structured_output": False}
-
-    def register(function: Callable[..., Any]) -> None:
-        @server.tool(title=title, description=text, meta=meta or None, **more)  # type: ignore[untyped-decorator]
-        @functools.wraps(function)
-        async def wrapped(**arguments: Any) -> Any:
-            try:
-                return await function(**arguments)
-            except SandboxError as error:
-                return answer([f"nothing was run: {error}"], error=True)
-            except Exception as error:  # ours; the server lives on
-                return answer([f"pysbx failed, please report it: {error!r}"], error=True)
-
-    return register
 
 
 def describe(policy: Policy, limit: int) -> tuple[str, str, bool]:
@@ -366,6 +350,11 @@ def add_tools(server: Any, service: Service) -> None:
     field = Field(description=says, default=default, ge=1, le=limit)
     Seconds = Annotated[int, field, or_else(default)]
 
+    quiet = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": True}
+    quiet["destructiveHint"] = False
+    runs = {**quiet, "readOnlyHint": False, "idempotentHint": False, "destructiveHint": harmful}
+    tool = functools.partial(server.tool, annotations=quiet, structured_output=False)
+
     class Consent(BaseModel):
         go: bool = Field(description="Run scripts without a sandbox?")
 
@@ -381,7 +370,7 @@ def add_tools(server: Any, service: Service) -> None:
 
     Asked = Annotated[sdk.ElicitationResult[Consent], sdk.Resolve(ask)]
 
-    @tool(server, "Run Python", text, quiet=False, harmful=harmful, **META)  # type: ignore[untyped-decorator]
+    @tool(title="Run Python", description=text, annotations=runs, meta=META)  # type: ignore[untyped-decorator]
     async def execute_python(
         script: Code, ctx: sdk.Context, said: Asked, dependencies: Names, timeout_seconds: Seconds
     ) -> Any:
@@ -395,12 +384,12 @@ def add_tools(server: Any, service: Service) -> None:
         lines, images = blocks(script, result, timeout_seconds)
         return answer(lines, result.status != "exited", images)
 
-    @tool(server, "Check a script", VALIDATE)  # type: ignore[untyped-decorator]
+    @tool(title="Check a script", description=VALIDATE)  # type: ignore[untyped-decorator]
     async def validate_script(script: Code, ctx: sdk.Context, dependencies: Names) -> Any:
         report = await service.call(ctx, sandbox.validate, script, dependencies=dependencies)
         return answer(report_lines(report))
 
-    @tool(server, "Check the sandbox", CHECK)  # type: ignore[untyped-decorator]
+    @tool(title="Check the sandbox", description=CHECK)  # type: ignore[untyped-decorator]
     async def check_environment(ctx: sdk.Context) -> Any:
         found = await service.call(ctx, lambda policy, **more: sandbox.check(policy))
         return answer([*check_lines(found), f"warm cache: {service.warmed}.{mounts}"])
@@ -632,12 +621,11 @@ def contradiction(o: argparse.Namespace) -> str:
     backend, http = o.sandbox_backend, o.transport == "http"
     none, docker = backend == "none", backend == "docker"
     once, opens, packages = o.script or o.check, o.network == "on", vars(o)["with"]
-    pairs = [name for name in o.pass_env if "=" in name]
     version = re.fullmatch(r"(3\.\d{1,2}(\.\d{1,2})?)?", o.python_version)
     wrong: dict[str, object] = {
         f"--python-version {o.python_version!r} is not one such as 3.13 or 3.13.1": not version,
         "--default-timeout is more than --max-timeout": o.default_timeout > o.max_timeout,
-        "--pass-env takes the name of a variable, not NAME=VALUE": pairs,
+        "--pass-env takes the name of a variable, not NAME=VALUE": "=" in "".join(o.pass_env),
         "--sandbox-backend none contradicts --require-sandbox": none and o.require_sandbox,
         "--files-out and --with need a SCRIPT": (o.files_out or packages) and not o.script,
         "--transport http serves: it takes neither SCRIPT nor --check": http and once,
@@ -770,13 +758,12 @@ def main() -> int:
         options.default_timeout = min(options.default_timeout, options.max_timeout)
     if wrong := contradiction(options):
         words.error(wrong)
-    backend = options.sandbox_backend
     # over HTTP nobody can be asked, and one may not speak for all
-    options.require_sandbox |= options.transport == "http" and backend != "none"
+    options.require_sandbox |= options.transport == "http" and options.sandbox_backend != "none"
     options.mounts, options.pass_env = tuple(options.mount), tuple(options.pass_env)
     for name in filter(lambda name: name not in os.environ, options.pass_env):
         log(f"warning: --pass-env {name}: there is no such variable")
-    given = {"backend": backend, "build": not options.no_build, **vars(options)}
+    given = {"backend": options.sandbox_backend, "build": not options.no_build, **vars(options)}
     policy = Policy(**{field: given[field] for field in Policy.__dataclass_fields__})
     try:
         if options.audit_log:  # not to be missed later

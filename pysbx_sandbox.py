@@ -26,7 +26,6 @@ import hashlib
 import itertools
 import json
 import os
-import platform
 import pwd
 import re
 import resource
@@ -124,10 +123,10 @@ full=$(df -P . /tmp | while read -r _ _ _ n _; do [ "$n" = 0 ] && echo 1; done |
 for stream in 1 4; do printf '\0%s %s %s %s %s %s\n' "$word" $code $left "${memory:-0}" \
 "${processes:-0}" "${full:-0}" >&$stream; done; read -r _ <&3"""
 # One environment, from nothing: uv gets a stub with the requirements, never the script.
-# stdin: the interpreter, then the stub. Arguments: uv, environment, its final name, uv's options.
+# stdin: the stub. Arguments: uv, environment, its final name, uv's options.
 # The hook that uv puts in for its own sake goes: every start of an interpreter would pay for it.
-PREPARE = r"""echo ready; read -r python || exit 0
-uv=$1 env=$2 final=$3; shift 3; trap '[ $? = 0 ] || { chmod -R u+rwX "$env"; rm -rf "$env"; } 2>/dev/null' EXIT
+PREPARE = r"""uv=$1 env=$2 final=$3; shift 3
+trap '[ $? = 0 ] || { chmod -R u+rwX "$env"; rm -rf "$env"; } 2>/dev/null' EXIT
 mkdir -p "$HOME"; cd "$HOME" && cat >stub.py || exit 3
 if [ -d "$final" ]; then env=$final; else
 "$uv" venv -q --no-project --relocatable -p "$python" "$env" || exit 3
@@ -137,11 +136,9 @@ site=$(echo "$env"/lib/python*/site-packages)
 [ ! -d "$site/matplotlib" ] || printf %s "$PLOTS" >"$site/_pysbx_plots.py"
 [ -z "$final" ] || { mv -T "$env" "$final" 2>/dev/null || [ -d "$final" ] || exit 5; env=$final; }
 fi; for d in "$env"/lib/python*/site-packages/*.dist-info; do [ ! -d "$d" ] || echo "${d##*/}"; done"""
-RESOLVE = r"""echo ready; read -r python || exit 0
-uv=$1; shift; mkdir -p "$HOME"; cd "$HOME" && cat >stub.py || exit 3
+RESOLVE = r"""uv=$1; shift; mkdir -p "$HOME"; cd "$HOME" && cat >stub.py || exit 3
 exec "$uv" pip compile -q --no-header --no-annotate -p "$python" "$@" stub.py"""
-COMPILE = r"""echo ready; read -r python || exit 0
-exec "$python" -I -S -m compileall -q -j 2 -x '[\\/]tests?[\\/]' "$1" """
+COMPILE = r"""exec "$python" -I -S -m compileall -q -j 2 -x '[\\/]tests?[\\/]' "$1" """
 PLOTS = """# A matplotlib backend without a display: show() saves the open figures as files.
 from matplotlib.backend_bases import FigureManagerBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -347,8 +344,7 @@ def read_metadata(script: str) -> Metadata:
     """
     if "///" not in script:
         return Metadata()
-    lines = re.split(r"\r\n|\r|\n", script.removeprefix("\ufeff"))
-    blocks, warnings = _find_blocks(lines)
+    blocks, warnings = _find_blocks(re.split(r"\r\n|\r|\n", script.removeprefix("\ufeff")))
     if len(warnings) > 10:
         warnings[10:] = [f"and {len(warnings) - 10} more of this kind"]
     if len(blocks) > 1:
@@ -435,12 +431,10 @@ def check_requirements(requirements: Iterable[str]) -> tuple[str, ...]:
 
     An accept-list: no options, paths, variables or line ends; of URLs only `https://….whl`.
     """
-    if isinstance(requirements, str):
+    checked = tuple(requirements)
+    if isinstance(requirements, str) or any(not isinstance(r, str) for r in checked):
         raise InvalidScript("dependencies must be a list of strings")
-    requirements = tuple(requirements)
-    if any(not isinstance(requirement, str) for requirement in requirements):
-        raise InvalidScript("dependencies must be a list of strings")
-    for requirement in requirements:
+    for requirement in checked:
         found = _REQUIREMENT.fullmatch(_plain(requirement))
         holds = found and (found["marker"] is None or _marker_holds(found["marker"]))
         if found and holds and (not found["url"] or _WHEEL_URL.fullmatch(found["url"])):
@@ -450,7 +444,7 @@ def check_requirements(requirements: Iterable[str]) -> tuple[str, ...]:
             hint = "'name>=1.2' or 'name @ https://….whl' (no git, http, file or source URLs)"
         why = f"{_shown(requirement)} is not a requirement to use here"
         raise InvalidScript(f"{why}: write {hint}")
-    return requirements
+    return checked
 
 
 def _plain(text: str) -> str:
@@ -637,7 +631,7 @@ def docker_argv(spec: Spec, name: str, seccomp: str) -> list[str]:
     policy, uid = spec.policy, NOBODY
     network = "bridge" if spec.policy.network == "on" else "none"
     size, shm = f"size={policy.disk}m,uid={uid},gid={uid}", max(policy.disk, SHM_MB) * MB
-    server = f"{platform.node()}:{os.getpid()}:{_start_time(os.getpid())}"
+    server = f"{os.uname().nodename}:{os.getpid()}:{_start_time(os.getpid())}"
     options = f"""run -i --rm --init --pull never --name {name} --label pysbx={server}
         --network {network} --read-only --cap-drop ALL --security-opt no-new-privileges=true
         --security-opt seccomp={seccomp} --user {uid}:{uid} --pids-limit {policy.max_processes + 8}
@@ -650,9 +644,9 @@ def docker_argv(spec: Spec, name: str, seccomp: str) -> list[str]:
     options += ["--runtime", policy.docker_runtime] if policy.docker_runtime else []
     for source, target, writable in spec.binds:
         kind, flag = "volume" if source == VOLUME else "bind", "" if writable else ",readonly"
-        if kind == "volume" and flag:  # a script sees environments, not what others fetched
-            for hidden in ("cache", "new"):
-                options += ["--tmpfs", f"{target}/{hidden}:ro,size=4k,mode=0700"]
+        # a script sees environments, not what others fetched
+        for hidden in ("cache", "new") if source == VOLUME and not writable else ():
+            options += ["--tmpfs", f"{target}/{hidden}:ro,size=4k,mode=0700"]
         options += ["--mount", f"type={kind},src={source},dst={target}{flag}"]
     client = docker_environment(spec)
     for variable, value in {**dict.fromkeys(PROXIES, ""), **dict(spec.env)}.items():
@@ -816,11 +810,12 @@ def _ask(
 def _start_time(pid: int) -> str:
     """Return what tells a process from a later one with the same number; "" where it is gone."""
     with contextlib.suppress(OSError):
-        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")  # its name may be any bytes
-        return text.rpartition(")")[2].split()[19]
+        # its name may be any bytes
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[19]
     return "" if sys.platform == "linux" else "?"
 
 
+_SHELL = os.path.realpath(shutil.which("sh") or "/bin/sh")
 _CGROUPS = Path("/sys/fs/cgroup")
 _holder: list[subprocess.Popen[bytes]] = []  # its death ends the group we got from systemd
 
@@ -861,7 +856,7 @@ def _user_scope() -> list[Path]:
     unit = f"pysbx-{os.getpid()}-{secrets.token_hex(4)}.scope"
     argv = f"systemd-run --user --scope -q --collect -p Delegate=yes --unit={unit} --".split()
     own: dict[str, Any] = {"cwd": "/", "env": _user_bus(), "start_new_session": True}
-    argv += [_shell(), "-c", "echo ready; read -r x"]
+    argv += [_SHELL, "-c", "echo ready; read -r x"]
     _holder.append(holder := subprocess.Popen(argv, stdin=-1, stdout=-1, stderr=-3, **own))
     assert holder.stdout
     _ready([holder.stdout.fileno()], 5 * GRACE)
@@ -900,14 +895,14 @@ def _usable(find: Callable[[], list[Path]]) -> tuple[Path, ...]:
                         control.write_text("+cpu")
             for group in parent.glob("run-*-*"):
                 if not _start_time(int(group.name.split("-")[1])):  # its server is dead
-                    for left in map(int, (group / "cgroup.procs").read_text().split()):
-                        if left:  # 0 is one of another pid namespace
-                            os.kill(left, signal.SIGKILL)  # killed while it started a bwrap
+                    # killed while it started a bwrap; 0 is one of another pid namespace
+                    for left in {*(group / "cgroup.procs").read_text().split()} - {"0"}:
+                        os.kill(int(left), signal.SIGKILL)
                     _remove_cgroup((group,))
             (test := parent / f"run-{os.getpid()}-test").mkdir()
             for limit in ("memory.max", "pids.max") if len(made) == 1 else ():
                 (test / limit).write_text("max")
-            with subprocess.Popen([_shell(), "-c", "read -r x"], stdin=-1) as waiting:
+            with subprocess.Popen([_SHELL, "-c", "read -r x"], stdin=-1) as waiting:
                 _enter(test, str(waiting.pid))
                 there = (test / "cgroup.procs").read_text().split()
             _remove_cgroup((test,))
@@ -968,11 +963,6 @@ def _bwrap() -> tuple[str, str]:
         said = _ask([path, "--unshare-all", "--ro-bind", "/", "/", "true"])[2]
         raise Unavailable(explain_bwrap(said or f"uid {SANDBOX_UID} cannot execute {path}"))
     return os.path.realpath(path), _ask([path, "--help"])[1]
-
-
-@functools.cache
-def _shell() -> str:
-    return os.path.realpath(shutil.which("sh") or "/bin/sh")
 
 
 # ---- starting, reading and ending a sandbox
@@ -1072,14 +1062,14 @@ class Sandbox:
 
             files = {**etc_files(self.spec.policy.network), **dict(self.spec.files)}
             data = {name: memfd(content) for name, content in files.items()}
-            code = memfd(seccomp_filter(platform.machine(), memory_is_limited=bool(self.group)))
+            code = memfd(seccomp_filter(os.uname().machine, memory_is_limited=bool(self.group)))
             options = [*bwrap_options(self.spec, data, help_text), "--seccomp", str(code)]
             args = memfd("".join(option + "\0" for option in options).encode())
             status, told = os.pipe()
             self.hold(status)  # open to the end: bwrap writes to it again
             opened.callback(os.close, told)
             words, drop = _dropping(bwrap)
-            argv = [*words, "--args", str(args), "--json-status-fd", str(told), "--", _shell()]
+            argv = [*words, "--args", str(args), "--json-status-fd", str(told), "--", _SHELL]
             fds, env = [*data.values(), code, args, told], dict(self.spec.env)
             self._start([*argv, "-c", *self.spec.program], env=env, cwd="/", pass_fds=fds, **drop)
         self.init = json.loads(os.read(status, 4096).split(b"\n")[0])["child-pid"]
@@ -1136,12 +1126,11 @@ class Sandbox:
 
     def _none(self) -> None:
         self.place = tempfile.mkdtemp(prefix="pysbx-run-")
-        own = {name: f"{self.place}/{name}" for name in ("work", "tmp", "home")}
-        for path in own.values():
-            os.mkdir(path, 0o700)
-        self.work = self.hold(os.open(own["work"], os.O_DIRECTORY))
-        env = {**dict(self.spec.env), "HOME": own["home"], "TMPDIR": own["tmp"]}
-        self._start([_shell(), "-c", *self.spec.program], env=env, cwd=own["work"])
+        for name in ("work", "tmp", "home"):
+            os.mkdir(f"{self.place}/{name}", 0o700)
+        self.work = self.hold(os.open(f"{self.place}/work", os.O_DIRECTORY))
+        env = {**dict(self.spec.env), "HOME": f"{self.place}/home", "TMPDIR": f"{self.place}/tmp"}
+        self._start([_SHELL, "-c", *self.spec.program], env=env, cwd=f"{self.place}/work")
 
     def _docker(self) -> None:
         wanted, profile = docker_seccomp(), cache_dir("docker") / "seccomp.json"
@@ -1265,15 +1254,14 @@ class Sandbox:
         p = self.spec.policy
         if self.backend == "none":
             return "none: it ran WITHOUT A SANDBOX, with your rights"
-        how = "engine" if self.backend == "docker" else "rlimits, watched"
-        how = "cgroup" if self.group else how
+        how = "engine" if p.backend == "docker" else "cgroup" if self.group else "rlimits, watched"
         limits = f"{p.memory} MB memory, {p.max_processes} processes, {p.disk} MB disk"
-        return f"{self.backend}, network {self.spec.policy.network}, {limits} (by {how})"
+        return f"{p.backend}, network {p.network}, {limits} (by {how})"
 
     def files(self, notes: list[str]) -> tuple[File, ...]:
         """Return what the script left in its working directory; it has ended."""
         if self.work >= 0:
-            return collect_files(self.work, notes)
+            return collect_files(_entries(self.work), notes)
         return _docker_files(self, notes) if self.ended[1:2] == (1,) else ()
 
     def kill(self) -> None:
@@ -1369,9 +1357,8 @@ class Stream:
     def drop(self, count: int) -> None:
         """Take back the last bytes, which were not the script's."""
         self.total -= count
-        rest = max(0, count - len(self.tail))
-        del self.tail[max(0, len(self.tail) - count) :]
-        del self.head[len(self.head) - rest :]
+        whole = (self.head + self.tail)[:-count]
+        self.head, self.tail = whole[: self.keep], whole[self.keep :]
 
     def show(self, budget: int, shown: int = 0) -> bytes:
         """Return what to show in `budget` bytes, but for the first `shown`; cut between characters."""
@@ -1496,10 +1483,14 @@ def _safe(path: str) -> bool:
     return plain and all(0 < len(n.encode()) < 256 and n not in (".", "..") for n in names)
 
 
-def _take(entries: Iterable[_Entry], notes: list[str]) -> tuple[File, ...]:
-    """Choose and read what is handed on; count the rest in `notes`."""
+def collect_files(entries: Iterable[_Entry], notes: list[str]) -> tuple[File, ...]:
+    """Read the regular files among what a script left, as the data of somebody hostile.
+
+    Nothing is followed or waited for; names, number, depth and sizes are bounded; each inode is
+    read once. What is left out is counted in `notes`.
+    """
     files: dict[object, File] = {}
-    left, room = 0, MAX_FILES_TOTAL
+    looked, room = 0, MAX_FILES_TOTAL
     for number, (path, identity, size, kind, opener) in enumerate(entries):
         if number >= MAX_ENTRIES:
             notes.append(f"more than {MAX_ENTRIES} files were left: the rest was not looked at")
@@ -1508,26 +1499,16 @@ def _take(entries: Iterable[_Entry], notes: list[str]) -> tuple[File, ...]:
             continue
         kind = "other" if path.count("/") > MAX_DEPTH or len(path) > 4096 else kind
         with contextlib.suppress(OSError, tarfile.TarError):
-            left += 1
+            looked += 1
             if kind == "file" and identity not in files and len(files) < MAX_FILES and _safe(path):
                 opened = opener() if size <= min(room, MAX_FILE) else None
                 with opened or contextlib.nullcontext() as file:
                     files[identity] = File(path, size, file.read(size) if file else None)
                 room -= len(files[identity].data or b"")
-                left -= 1
-    if left:
+    if left := looked - len(files):
         why = "links, devices, unsafe names, unreadable or too many"
         notes.append(f"{left} files left out: {why}")
     return tuple(sorted(files.values(), key=lambda file: (file.name.count("/"), file.name)))
-
-
-def collect_files(work: int, notes: list[str]) -> tuple[File, ...]:
-    """Read the regular files below a directory descriptor, as the data of somebody hostile.
-
-    Nothing is followed or waited for; names, number, depth and sizes are bounded; each inode is
-    read once. What is left out is counted in `notes`.
-    """
-    return _take(_entries(work), notes)
 
 
 def _docker_entries(tar: IO[bytes], notes: list[str]) -> Iterator[_Entry]:
@@ -1551,7 +1532,7 @@ def _docker_files(sandbox: Sandbox, notes: list[str]) -> tuple[File, ...]:
         timer.start()
         try:
             assert tar.stdout
-            return _take(_docker_entries(tar.stdout, notes), notes)
+            return collect_files(_docker_entries(tar.stdout, notes), notes)
         finally:
             timer.cancel()
             tar.kill()
@@ -1634,6 +1615,7 @@ def _step(
 ) -> Captured:
     """Run a step of ours to its end; it may write `part` of the cache ("": all of it).
 
+    Its program has the interpreter as $python, which its gate has read.
     With `uv` it gets uv as its first argument, the settings of uv, the requirements on stdin, and
     --install-timeout. Without, it gets two minutes and never the network.
     """
@@ -1657,6 +1639,7 @@ def _step(
         env |= {"UV_EXCLUDE_NEWER": call.newer} if call.newer else {}
         inside = {"native": "/run/uv", "docker": "uv"}.get(policy.backend) or find_uv(policy)
         words = (inside, *words)
+    program = f"echo ready; read -r python || exit 0\n{program}"
     disk, memory = max(policy.disk, 4096), max(policy.memory, 2048)
     roomy = replace(policy, disk=disk, memory=memory, network="on" if uv and network else "off")
     spec = Spec(roomy, tuple(binds), tuple(files), tuple(env.items()), (program, "sh", *words))
@@ -1675,7 +1658,7 @@ def _step(
 def _uv_python(call: Call, *words: str, directory: str = "") -> tuple[int, str, str]:
     """Ask uv about interpreters: on this host, or in a container."""
     if call.policy.backend == "docker":
-        start = 'echo ready; read -r _; mkdir -p "$HOME"; export UV_COMPILE_BYTECODE=1; exec "$@"'
+        start = 'mkdir -p "$HOME"; export UV_COMPILE_BYTECODE=1; exec "$@"'
         seen = _step(call, start, "python", *words, network=words[0] == "install")
         return seen.code, seen.out.text(MB), seen.err.text()
     env = uv_environment(call.cache) | ({"UV_PYTHON_INSTALL_DIR": directory} if directory else {})
@@ -1707,7 +1690,7 @@ def _installed(call: Call, request: str = "") -> list[Interpreter]:
                 found += [Interpreter(path, version)] if docker else _real_python(path, version)
         if found:
             return found
-    return [] if request or docker else _real_python(sys.executable, platform.python_version())
+    return [] if request or docker else _real_python(sys.executable, sys.version.split()[0])
 
 
 def _download(call: Call, request: str, *, once: bool) -> str:
@@ -1821,8 +1804,7 @@ def prepare(call: Call) -> Environment:
     salt = used / "salt"  # scripts cannot guess a key
     if not salt.exists():
         _write(salt, secrets.token_hex(16))
-    versions = [requirement.partition(";")[0] for requirement in call.requirements]
-    pinned = all(re.search(r"===?[^*]*$|@", version) for version in versions)
+    pinned = all(re.search(r"===?[^*]*$|@", r.partition(";")[0]) for r in call.requirements)
     index = [(k, v) for k, v in uv_environment("").items() if "INDEX" in k or "LINKS" in k]
     engine = _engines.get(call.policy.docker_image, "")
     parts = [salt.read_text(), python.path, python.version, engine, call.newer, index]
@@ -1926,8 +1908,7 @@ def _try_install(call: Call, key: str, how: str) -> Captured:
     failed = seen.code or seen.why != "exited"
     if part:  # what a build left must be removable; it may be too deep for us
         call = replace(call, cancel=None)
-        mend = 'echo ready; read -r _; chmod -R u+rwX "$1"'
-        mend += '; rm -rf "$1"/* "$1"/.[!.]*' if failed else ""
+        mend = 'chmod -R u+rwX "$1"' + ('; rm -rf "$1"/* "$1"/.[!.]*' if failed else "")
         _step(call, mend, words[0], part=part, uv=False)
     if failed:
         with contextlib.suppress(RecursionError):
@@ -1952,7 +1933,7 @@ def _compile(call: Call, environment: Environment) -> None:
 
 def _evict(call: Call) -> None:
     """Keep the cache below its limit: the environments that were not used for longest go first."""
-    used, go = call.cache / "used", 'echo ready; read -r _; cd "$1"; shift'
+    used, go = call.cache / "used", 'cd "$1"; shift'
     ages = {p.name: time.time() - p.stat().st_mtime for p in used.iterdir() if len(p.name) == 32}
     keys = sorted(ages, key=lambda key: -ages[key])
     # left by killed servers, or by builds that set their time to a later one
@@ -2159,11 +2140,12 @@ def _docker_ready(policy: Policy, say: Say) -> None:
             why = f"the image {image} cannot be pulled ({_shorten(words)[:300]})"
             raise Unavailable(f"{why}: try '{docker} pull {image}', or give --docker-image")
     _sweep(docker)
-    command = f"""cd /pysbx && mkdir -p cache envs new pythons && rm -f ca.pem && cat >ca.pem &&
-        chown {NOBODY}:{NOBODY} cache envs new pythons && chmod 311 envs &&
-        ([ -s id ] || cat /proc/sys/kernel/random/uuid >id) && chmod 600 id && cat id"""
     ca = os.environ.get("SSL_CERT_FILE", "")
     bundle = Path(ca).read_bytes() if os.path.isfile(ca) else b""
+    # by its length: the engine may lose an end of input that comes at once
+    command = f"""cd /pysbx && mkdir -p cache envs new pythons && rm -f ca.pem &&
+        head -c {len(bundle)} >ca.pem && chown {NOBODY}:{NOBODY} cache envs new pythons && chmod 311 envs &&
+        ([ -s id ] || cat /proc/sys/kernel/random/uuid >id) && chmod 600 id && cat id"""
     argv = f"""run -i --rm --pull never --network none --user 0 --cap-drop ALL --cap-add CHOWN
         --cap-add FOWNER --entrypoint sh --mount type=volume,src={VOLUME},dst=/pysbx {image} -c"""
     code, volume, words = _ask([docker, *argv.split(), command], said=bundle)
@@ -2178,13 +2160,13 @@ def _sweep(docker: str) -> None:
     listed = _ask([docker, *listing, '{{.ID}} {{.Label "pysbx"}}'])
     for container, _, server in (line.partition(" ") for line in listed[1].splitlines()):
         node, pid, started = (server.split(":") + ["", "0"])[:3]
-        if node == platform.node() and pid.isdigit() and _start_time(int(pid)) != started:
+        if node == os.uname().nodename and pid.isdigit() and _start_time(int(pid)) != started:
             _ask([docker, "rm", "-f", container])
 
 
 # a pipe cannot be read again, as Python does for an encoding that is not UTF-8
 _CODING = re.compile(rb"(?:[^\n]*\n)?[^\n]*coding")
-_last: dict[Policy, tuple[Call, Environment, str]] = {}
+_last: dict[Policy, tuple[Call, str]] = {}
 _uncompiled: list[tuple[Call, Environment]] = []
 
 
@@ -2242,7 +2224,7 @@ def run(
         os.utime(call.cache / "used" / environment.key, (until, until))
     _uncompiled.append((call, environment))
     line = _line(environment, call.policy, timeout)
-    _last[policy] = call, environment, line
+    _last[policy] = call, line
     piped = len(source) <= 1 << 16 and not _CODING.match(source)
     spec, total = run_spec(call.policy, call.python.prefix), policy.max_output_bytes
     sandbox = _sandbox(spec, cancel, line if piped else "")
@@ -2278,7 +2260,7 @@ def run(
 def after_run(policy: Policy, *, spare: bool = True) -> None:
     """Off the path of a run: keep a sandbox for the next, compile what the last one installed."""
     if policy in _last:
-        call, used, line = _last.pop(policy)
+        call, line = _last.pop(policy)
         with contextlib.suppress(Exception):  # upkeep: the run that it follows went well
             if spare and call.policy.backend != "none":
                 spec = run_spec(call.policy, call.python.prefix)
@@ -2302,7 +2284,7 @@ def warm(policy: Policy, requirements: Iterable[str]) -> str:
         call = replace(call, python=choose_python(call, None))
         made = prepare(call)
         if not requirements:  # what most scripts want: an interpreter may wait in it
-            _last.setdefault(policy, (replace(call, nice=0), made, _line(made, call.policy)))
+            _last.setdefault(policy, (replace(call, nice=0), _line(made, call.policy)))
         return f"{len(made.packages)} packages are ready"
     except (SandboxError, OSError) as error:
         return f"failed: {error}"

@@ -30,6 +30,7 @@ from pysbx_sandbox import (
     Spec,
     Stream,
     Unavailable,
+    _entries,
     bwrap_options,
     cache_dir,
     collect_files,
@@ -680,7 +681,7 @@ def collected(place: Path, seconds: float = 5.0) -> tuple[dict[str, int], list[s
     directory = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with within(seconds):
-            files = collect_files(directory, notes)
+            files = collect_files(_entries(directory), notes)
         assert opened(place) == [str(place)], "a descriptor was left open"
     finally:
         os.close(directory)
@@ -816,7 +817,7 @@ def test_what_cannot_be_read_is_left_out_and_that_is_said(tmp_path: Path) -> Non
     notes: list[str] = []
     try:
         with an_ordinary_user():
-            files = collect_files(directory, notes)
+            files = collect_files(_entries(directory), notes)
     finally:
         os.close(directory)
     assert [file.name for file in files] == ["good"]
@@ -832,7 +833,7 @@ def test_a_directory_that_cannot_be_read_is_left_out_and_that_is_said(tmp_path: 
     notes: list[str] = []
     try:
         with an_ordinary_user():
-            files = collect_files(directory, notes)
+            files = collect_files(_entries(directory), notes)
     finally:
         os.close(directory)
         (tmp_path / "closed").chmod(0o700)
@@ -877,7 +878,7 @@ def test_a_directory_that_was_removed_holds_nothing(tmp_path: Path) -> None:
     (tmp_path / "gone").mkdir()
     directory = os.open(tmp_path / "gone", os.O_RDONLY | os.O_DIRECTORY)
     (tmp_path / "gone").rmdir()
-    assert collect_files(directory, []) == ()
+    assert collect_files(_entries(directory), []) == ()
     os.close(directory)
 
 
