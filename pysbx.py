@@ -729,8 +729,7 @@ def ending(result: Result, limit: int, most: int, stopped: list[int]) -> list[st
 
 
 def write_files(result: Result, target: Path) -> Iterator[str]:
-    """Write what the script left below target, as 0644, never through a link; yield what failed."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    """Write what the script left below target, as new files of 0644; yield what failed."""
     for file in result.files:
         path = target / file.name
         try:
@@ -738,8 +737,11 @@ def write_files(result: Result, target: Path) -> Iterator[str]:
                 raise OSError(27, f"too large to hand on ({file.size:,} bytes)")
             if path.parent.resolve() != target.resolve() / Path(file.name).parent:
                 raise OSError(40, "a link is in the way")
+            if "/." in f"/{file.name}":  # .git/config, .envrc: programs obey them
+                raise OSError(1, "hidden files are not written")
             path.parent.mkdir(parents=True, exist_ok=True)
-            with open(os.open(path, flags, 0o644), "wb") as out:
+            path.unlink(missing_ok=True)  # it may be a link, a pipe, or executable
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as out:
                 out.write(file.data)
         except OSError as error:
             yield f"the file {file.name!r} was not written: {error.strerror}"

@@ -22,6 +22,7 @@ import concurrent.futures
 import contextlib
 import fcntl
 import functools
+import glob
 import hashlib
 import itertools
 import json
@@ -59,13 +60,14 @@ SHM_MB = 256  # /dev/shm: multiprocessing needs it, docker's default of 64 MB is
 OPEN_FILES = 1024
 SOCKET_BUFFERS = 8 * MB  # of one socket, where sysctls allow much
 MAX_INODES = 200_000  # per sandbox without a memory cgroup: a tmpfs bounds bytes, not inodes
-MAX_TABLES = 64 << 10  # KB of page tables: of 32 GB in use; the kernel walks them in some 15 ms
+MAX_TABLES = 64 * MB  # of page tables: of 32 GB in use; the kernel walks them in some 15 ms
 MAX_STORE_INODES = 500_000  # that one step may use of the cache's disk
 MAX_SCRIPT, MAX_REQUIREMENTS, MAX_ENVIRONMENTS = 10 * MB, 200, 1000
 MAX_PYTHONS = 20  # of some 100 MB: scripts can ask for each that was ever released
 MAX_BLOCK, MAX_DOTS = MB, 300  # characters, dots in a line: tomllib is quadratic in dotted keys
 MAX_FILES, MAX_FILE, MAX_FILES_TOTAL = 100, 10 * MB, 32 * MB  # what comes back from a run
 MAX_ENTRIES, MAX_DEPTH = 5000, 8  # what is looked at to find it
+MAX_MOUNTED = 20_000  # what is looked at of a --mount to find sockets, in some 0.1 s
 START_LIMIT = 20.0  # seconds for a sandbox to reach its gate
 GRACE = 1.0  # seconds for the pipes to reach their end once everything is killed
 TICK = 0.03  # seconds between two looks at the memory of a sandbox that has no cgroup
@@ -100,9 +102,9 @@ SCRIPT_ENV = dict(pair.split("=") for pair in _ENV.split())
 # ours. Arguments: blocks of 512 bytes a file may have, processes (dash has -p for it, bash -u).
 # After a "w" the interpreter is to wait: script.py is a named pipe until the script is there, and
 # Python opens it when it has started (see Sandbox.start_python).
-GATE = r"""ulimit -n 1024; ulimit -l 64; [ -z "$1" ] || ulimit -f "$1"
-[ -z "$2" ] || ulimit -u "$2" 2>/dev/null || ulimit -p "$2"
-: >script.py; echo ready; read -r limit python || exit 0; ulimit -t "${limit#w}"
+GATE = r"""{ ulimit -n 1024; ulimit -l 64; [ -z "$1" ] || ulimit -f "$1"
+[ -z "$2" ] || ulimit -u "$2" || ulimit -p "$2"; } 2>/dev/null
+: >script.py; echo ready; read -r limit python || exit 0; ulimit -t "${limit#w}" 2>/dev/null
 [ "$limit" = "${limit#w}" ] || { mv script.py .script.py && mkfifo script.py; }
 PATH="${python%/*}:$PATH"; exec "$python" "$PWD/script.py" </dev/null"""
 # The gate of a container. The script follows its length on stdin, which stays open: its end means
@@ -626,13 +628,17 @@ def bwrap_options(spec: Spec, data: dict[str, int], help_text: str) -> list[str]
     return options + "--remount-ro /proc --remount-ro /dev --remount-ro / --chdir /work".split()
 
 
+def _server() -> str:
+    """Return the label of this server's containers; see _sweep."""
+    return f"{os.uname().nodename}:{os.getpid()}:{_start_time(os.getpid())}"
+
+
 def docker_argv(spec: Spec, name: str, seccomp: str) -> list[str]:
     """Return the arguments of docker that start a container at its gate."""
     policy, uid = spec.policy, NOBODY
     network = "bridge" if spec.policy.network == "on" else "none"
     size, shm = f"size={policy.disk}m,uid={uid},gid={uid}", max(policy.disk, SHM_MB) * MB
-    server = f"{os.uname().nodename}:{os.getpid()}:{_start_time(os.getpid())}"
-    options = f"""run -i --rm --init --pull never --name {name} --label pysbx={server}
+    options = f"""run -i --rm --init --pull never --name {name} --label pysbx={_server()}
         --network {network} --read-only --cap-drop ALL --security-opt no-new-privileges=true
         --security-opt seccomp={seccomp} --user {uid}:{uid} --pids-limit {policy.max_processes + 8}
         --memory {policy.memory}m --memory-swap {policy.memory}m --cpus 1 --oom-score-adj 1000
@@ -749,6 +755,8 @@ def _made_cache_dir(backend: Backend, xdg: str, home: str) -> Path:
                 (path / part).mkdir(mode=0o755, parents=True, exist_ok=True)
                 if part[:5] == "store" and backend == "native" and _drop():
                     os.chown(path / part, SANDBOX_UID, SANDBOX_UID, follow_symlinks=False)
+            for shown in (path.parent, path, path / "pythons") if _drop() else ():
+                shown.chmod(0o755)  # whatever our umask is
             (path / "store/envs").chmod(0o311)  # a script cannot list what others installed
             (path / "store").chmod(0o700)  # a build may leave setuid files: no other user enters
             (path / "used/probe").touch()
@@ -793,7 +801,8 @@ def _ask(
     """Run a trusted program (uv, docker, bwrap) away from any project -> exit code, stdout, stderr."""
     until = time.monotonic() + wait
     try:
-        with subprocess.Popen(argv, stdin=-1, stdout=-1, stderr=-1, cwd="/", env=env) as process:
+        options: dict[str, Any] = {"cwd": "/", "env": env, "umask": 0o022}
+        with subprocess.Popen(argv, stdin=-1, stdout=-1, stderr=-1, **options) as process:
             while True:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     out, err = process.communicate(said, 0.2)
@@ -991,7 +1000,7 @@ class Sandbox:
         self.script: IO[bytes] | None = None  # the pipe to an interpreter that waits
         self.place = ""  # the directory of a process without a sandbox
         self.ended: tuple[int, ...] = ()  # the last line of a container's gate
-        self.crowded, self.cancel, self.kernel = False, cancel, (0, 0)
+        self.crowded, self.cancel, self.kernel = False, cancel, (0, 0, 0)
         self.held = contextlib.ExitStack()  # what close frees, the last first
         try:
             {"native": self._native, "docker": self._docker, "none": self._none}[self.backend]()
@@ -1112,7 +1121,8 @@ class Sandbox:
             router = subprocess.Popen(argv, stdin=-3, stdout=-3, stderr=-3, **keep)
             self.held.callback(router.wait)
             self.held.callback(router.kill)
-            own = re.findall(r"inet ([\d.]+)", _ask([str(tools[2]), "-4", "-o", "addr"])[1])
+            listed = _ask([str(tools[2]), *"-4 route show table local".split()])[1]
+            own = re.findall(r"(?m)^local ([\d./]+)", listed)  # addresses, or whole networks
             routes = "".join(f"route add unreachable {r}\n" for r in [*NOT_PUBLIC, *own]) + "route"
             argv = [str(tools[1]), f"--user=/proc/self/fd/{user}", f"--net=/proc/self/fd/{net}"]
             argv += ["--preserve-credentials", str(tools[2]), "-force", "-batch", "-"]
@@ -1196,35 +1206,41 @@ class Sandbox:
             space, inodes = _left(self.store)
             if space < self.least or inodes < self.fewest:
                 return "disk limit"
-        named, other = (now - was for now, was in zip(_kernel_memory(), self.kernel, strict=True))
+        named, other, anon = (n - w for n, w in zip(_kernel_memory(), self.kernel, strict=True))
         if other > limit and self._sockets() * SOCKET_BUFFERS > limit:  # no group counts netlink's
             return "memory limit"
         if self.group or self.proc < 0:
             return ""
-        pages, tables, threads = self._memory("status", "RssAnon|RssShmem", "VmPTE", "Threads")
+        threads: dict[str, list[str]] = {}  # the status of each by its process
+        for place in glob.glob("[0-9]*/task/[0-9]*/status", dir_fd=self.proc):
+            threads.setdefault(place.split("/")[0], []).append(self._proc(place))
+        all_of_them = "".join(itertools.chain(*threads.values()))
         # a pipe holds 64 KB, and takes two descriptors
-        if other > limit and self._memory("status", "FDSize")[0] * (32 << 10) > limit:
+        if other > limit and _total("FDSize", all_of_them) * (32 << 10) > limit:
             return "memory limit"
-        self.crowded |= threads >= self.spec.policy.max_processes
+        self.crowded |= sum(map(len, threads.values())) >= self.spec.policy.max_processes
+        # the first thread of a process may have ended: any other has its memory
+        each = [max(texts, key=lambda text: _total("VmPTE", text)) for texts in threads.values()]
+        if any(text and not re.search(r"(?m)^(?:VmPTE|State:\tZ)", text) for text in each):
+            named = max(named, anon)  # it is ending: no status has the memory that it still holds
         files = 0
         for state in map(os.fstatvfs, (self.work, self.tmp, self.shm)):
             files += (state.f_blocks - state.f_bfree) * state.f_frsize
             if state.f_files - state.f_ffree > MAX_INODES:
                 return "disk limit"
-        rest, pages = files + (tables << 10), pages << 10
+        pages, tables = (_total(f, "".join(each)) << 10 for f in ("RssAnon|RssShmem", "VmPTE"))
+        rest = files + tables
         # what a fork shares was counted twice; to look through large tables takes too long
         if rest + pages > limit >= max(named, rest) and tables < MAX_TABLES:
-            pages = self._memory("smaps_rollup", "Pss_Anon|Pss_Shmem")[0] << 10 or pages
+            places = (f"{_total('Pid', text)}/smaps_rollup" for text in each)
+            pages = _total("Pss_Anon|Pss_Shmem", "".join(map(self._proc, places))) << 10 or pages
         return "memory limit" if max(named, rest + pages) > limit else ""
 
-    def _memory(self, name: str, *fields: str) -> list[int]:
-        """Return the sums of these fields, as a file of every process has them: in KB, or a count."""
-        sums = [0] * len(fields)
-        for pid in filter(str.isdigit, os.listdir(self.proc)):
-            with contextlib.suppress(OSError), _open_at(self.proc, f"{pid}/{name}") as file:
-                text = file.read().decode(errors="replace")  # its name may be any bytes
-                sums = [s + _total(f, text) for s, f in zip(sums, fields, strict=True)]
-        return sums
+    def _proc(self, place: str) -> str:
+        """Return a file of its /proc, or "" where it is gone."""
+        with contextlib.suppress(OSError), _open_at(self.proc, place) as file:
+            return file.read().decode(errors="replace")  # the name of a program may be any bytes
+        return ""
 
     def _sockets(self) -> int:
         """Return how many sockets there are in its network, if that is on this host."""
@@ -1294,10 +1310,9 @@ class Sandbox:
                 self.process.wait(5 * GRACE)
         with contextlib.suppress(OSError):  # of one of them; the others are freed all the same
             self.held.close()
-        for directory, _, _ in os.walk(self.place) if self.place else ():
-            with contextlib.suppress(OSError):
-                os.chmod(directory, 0o700)
-        shutil.rmtree(self.place, ignore_errors=True)
+        if self.place:
+            _ask(["chmod", "-R", "u+rwX", self.place])
+            shutil.rmtree(self.place, ignore_errors=True)
 
 
 def _kill_children(pid: int) -> None:
@@ -1319,16 +1334,17 @@ def _total(fields: str, text: str) -> int:
     return sum(map(int, re.findall(rf"(?m)^(?:{fields}):\s+(\d+)", text)))
 
 
-def _kernel_memory() -> tuple[int, int]:
-    """Return the bytes that the machine holds in shared pages, page tables and slabs, and those
-    that are neither free, cached nor a process's: buffers of sockets among others.
+def _kernel_memory() -> tuple[int, int, int]:
+    """Return the bytes that the machine holds in shared pages, page tables, slabs and vmalloc, those
+    that are neither free, cached nor a process's (buffers of sockets among others), and a process's.
     """
     with contextlib.suppress(OSError):
         text = Path("/proc/meminfo").read_text()
         apart = "MemFree|Buffers|Cached|SwapCached|AnonPages|SReclaimable"
         other = _total("MemTotal", text) - _total(apart, text)
-        return _total("Shmem|PageTables|SUnreclaim", text) << 10, other << 10
-    return 0, 0
+        named, anon = "Shmem|PageTables|SUnreclaim|VmallocUsed", "AnonPages"
+        return _total(named, text) << 10, other << 10, _total(anon, text) << 10
+    return 0, 0, 0
 
 
 def _left(directory: int) -> tuple[int, int]:
@@ -1759,12 +1775,15 @@ def choose_python(call: Call, requires: str | None) -> Interpreter:
 
 
 @contextlib.contextmanager
-def _locked(path: Path, cancel: Fd) -> Iterator[None]:
+def _locked(
+    path: Path, cancel: Fd, kind: int = fcntl.LOCK_EX, wait: float = float("inf")
+) -> Iterator[None]:
     """Hold a lock that also keeps other servers out; it goes with the process that holds it."""
+    until = time.monotonic() + wait
     with open(path, "a") as file:
-        while True:
+        while time.monotonic() < until:
             with contextlib.suppress(OSError):
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file, kind | fcntl.LOCK_NB)
                 break
             if _ready([cancel], 0.05):
                 raise SandboxError("cancelled while another run installs the same")
@@ -1825,7 +1844,7 @@ def prepare(call: Call) -> Environment:
     with _locked(used / f"{key[:3]}.lock", call.cancel):
         if not known():
             with contextlib.suppress(FileNotFoundError):  # a killed server left it unrecorded
-                os.rename(made, call.cache / "store/new" / secrets.token_hex(8))
+                os.rename(made, _new(call))
             _write(record, json.dumps(_install(call, key, pinned)))
     return Environment(path, tuple(json.loads(record.read_text())), time.monotonic() - began)
 
@@ -1834,6 +1853,11 @@ def _stub(requirements: Iterable[str]) -> bytes:
     """Return a script of metadata alone; JSON strings of printable ASCII are TOML strings."""
     listed = json.dumps([r.replace("\t", " ").strip() for r in requirements])
     return f"# /// script\n# dependencies = {listed}\n# ///\n".encode() if requirements else b"\n"
+
+
+def _new(call: Call) -> Path:
+    """Return a place for what is being made; its name tells its age, which a build cannot change."""
+    return call.cache / "store/new" / f"{secrets.token_hex(8)}-{int(time.time())}"
 
 
 def _install(call: Call, key: str, pinned: bool) -> list[str]:
@@ -1884,7 +1908,7 @@ def _explain_uv(words: str) -> SandboxError:
 
 def _make_empty(call: Call, key: str) -> list[str]:
     """Make a virtual environment without packages: a link and a line of configuration."""
-    fresh = call.cache / "store/new" / secrets.token_hex(8)
+    fresh = _new(call)
     (fresh / "bin").mkdir(parents=True)
     (fresh / "bin/python").symlink_to(call.python.path)
     (fresh / "pyvenv.cfg").write_text(f"home = {os.path.dirname(call.python.path)}\n")
@@ -1896,7 +1920,7 @@ def _make_empty(call: Call, key: str) -> list[str]:
 
 def _try_install(call: Call, key: str, how: str) -> Captured:
     """Let uv make an environment in a new place, and move it to its own if that went well."""
-    fresh, part, backend = call.cache / "store/new" / secrets.token_hex(8), "", call.policy.backend
+    fresh, part, backend = _new(call), "", call.policy.backend
     options = {"online": ["--no-build"], "offline": ["--no-build", "--offline"]}.get(how, [])
     if how == "source" and backend == "native":  # nothing else can be written
         part = f"/new/{fresh.name}"
@@ -1904,7 +1928,8 @@ def _try_install(call: Call, key: str, how: str) -> Captured:
         os.chown(fresh, *[SANDBOX_UID if _drop() else -1] * 2)
     final = f"{call.inside}/envs/{key}" if backend == "docker" else ""
     words = [f"{call.inside}/new/{fresh.name}", final, *options]
-    seen = _step(call, PREPARE, *words, part=part, network=bool(call.requirements))
+    with _locked(call.cache / "used/installs", call.cancel, fcntl.LOCK_SH):
+        seen = _step(call, PREPARE, *words, part=part, network=bool(call.requirements))
     failed = seen.code or seen.why != "exited"
     if part:  # what a build left must be removable; it may be too deep for us
         call = replace(call, cancel=None)
@@ -1927,8 +1952,8 @@ def _compile(call: Call, environment: Environment) -> None:
     done = call.cache / "used" / f"{key}.compiled"
     if environment.packages and not done.exists():
         lib = f"{call.inside}/envs/{key}/lib"
-        if _step(call, COMPILE, lib, part=f"/envs/{key}", uv=False).why == "exited":
-            done.touch()
+        if _step(call, COMPILE, lib, part=f"/envs/{key}", uv=False).why != "cancelled":
+            done.touch()  # also where time ran out: it would again
 
 
 def _evict(call: Call) -> None:
@@ -1936,9 +1961,8 @@ def _evict(call: Call) -> None:
     used, go = call.cache / "used", 'cd "$1"; shift'
     ages = {p.name: time.time() - p.stat().st_mtime for p in used.iterdir() if len(p.name) == 32}
     keys = sorted(ages, key=lambda key: -ages[key])
-    # left by killed servers, or by builds that set their time to a later one
-    killed = r"find new -mindepth 1 -maxdepth 1 \( -mmin +60 -o -mmin -0 \)"
-    killed += " -exec chmod -R u+rwX {} + -exec rm -rf {} +"
+    killed = f"""for d in new/*; do [ "${{d##*-}}" -gt {int(time.time()) - 3600} ] ||
+        {{ chmod -R u+rwX "$d"; rm -rf "$d"; }}; done 2>/dev/null"""  # left by killed servers
     measure = f'{go}; {killed}; du -sck cache new "$@" | tail -n 1'
     seen = _step(call, measure, call.inside, *(f"envs/{key}" for key in keys), uv=False)
     size = re.match(r"\d+", seen.out.text())  # nothing where the host has no du
@@ -1949,7 +1973,8 @@ def _evict(call: Call) -> None:
         (used / name).unlink(missing_ok=True)
     if gone := [f"envs/{key}" for key in going] + ["cache"] * full:
         remove = 'chmod -R u+rwX -- "$@"; rm -rf -- "$@"; mkdir -p cache'
-        _step(call, f"{go}; {remove}", call.inside, *gone, uv=False)
+        with _locked(used / "installs", None, wait=60):  # they would miss what they have fetched
+            _step(call, f"{go}; {remove}", call.inside, *gone, uv=False)
 
 
 # ---- the public calls
@@ -1972,6 +1997,12 @@ def _mount(text: str) -> Bind:
         raise Unavailable(f"--mount {path} shows a home directory, or /tmp: name one below")
     if stat.S_ISSOCK(os.stat(path).st_mode):
         raise Unavailable(f"--mount {path} is a socket: scripts could talk to who listens")
+    below = (f"{d}/{name}" for d, names, files in os.walk(path) for name in names + files)
+    for name in itertools.islice(below, MAX_MOUNTED):
+        with contextlib.suppress(OSError):
+            if stat.S_ISSOCK(os.lstat(name).st_mode):
+                why = "scripts could talk to who listens, read-only or not"
+                raise Unavailable(f"--mount {path} holds the socket {name}: {why}")
     if _holds(path, cache) or _holds(cache, path):
         raise Unavailable(f"--mount {path} shows pysbx's own cache: name another directory")
     if re.match(taken, path):
@@ -2147,9 +2178,13 @@ def _docker_ready(policy: Policy, say: Say) -> None:
         head -c {len(bundle)} >ca.pem && chown {NOBODY}:{NOBODY} cache envs new pythons && chmod 311 envs &&
         ([ -s id ] || cat /proc/sys/kernel/random/uuid >id) && chmod 600 id && cat id"""
     argv = f"""run -i --rm --pull never --network none --user 0 --cap-drop ALL --cap-add CHOWN
-        --cap-add FOWNER --entrypoint sh --mount type=volume,src={VOLUME},dst=/pysbx {image} -c"""
-    code, volume, words = _ask([docker, *argv.split(), command], said=bundle)
-    if code:
+        --cap-add FOWNER --entrypoint sh --label pysbx={_server()}
+        --mount type=volume,src={VOLUME},dst=/pysbx {image} -c"""
+    for wait in (20, 60):  # a busy engine may lose one, and would never answer
+        code, volume, words = _ask([docker, *argv.split(), command], wait=wait, said=bundle)
+        if not code:
+            break
+    else:
         raise Unavailable(f"a container cannot be started: {_shorten(words)[:300]}")
     _engines[image] = volume + _ask(inspect)[1]  # a new volume or image makes new environments
 

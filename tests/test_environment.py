@@ -368,6 +368,16 @@ def test_a_python_that_does_not_exist_is_told_with_what_there_is(pysbx):
     ), done
 
 
+@pytest.mark.parametrize("umask", ["077", "027"])
+def test_a_narrow_umask_does_not_close_the_cache_to_the_sandbox(fresh, umask, tmp_path):
+    env = {**os.environ, **fresh}
+    del env["UV_PYTHON_INSTALL_DIR"]  # one is installed, too, where it can be
+    code = "import pysbx_sandbox as s; print(s.run('print(6 * 7)').stdout)"
+    argv = ["sh", "-c", f'umask {umask}; exec "$@"', "sh", sys.executable, "-c", code]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, env=env)
+    assert done.stdout == "42\n\n", done
+
+
 def test_a_cache_that_is_removed_meanwhile_is_made_anew(fresh):
     code = """import os, subprocess, pysbx_sandbox as s
 policy = s.Policy(network="off")

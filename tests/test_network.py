@@ -21,7 +21,7 @@ pytestmark = [
 ]
 DIAL = """
 import socket
-for host, port in (("203.0.113.2", {port}), ("203.0.113.1", {port}), ("192.168.77.2", {port}), ("127.0.0.1", {port}), ("10.0.2.2", {port}), ("169.254.169.254", 80)):
+for host, port in (("203.0.113.2", {port}), ("203.0.113.1", {port}), ("192.168.77.2", {port}), ("198.51.100.6", {port}), ("127.0.0.1", {port}), ("10.0.2.2", {port}), ("169.254.169.254", 80)):
     try:
         s = socket.create_connection((host, port), 3); s.sendall(b"x"); print(host, s.recv(9))
     except OSError as e: print(host, "closed")
@@ -47,6 +47,7 @@ def world():
         "ip addr add 203.0.113.1/24 dev pysbx-t0",
         "ip addr add 192.168.77.1/24 dev pysbx-t0",
         "ip link set pysbx-t0 up",
+        "ip addr add 198.51.100.5/24 dev lo",  # all of the network is this host
         f"ip netns exec {WORLD} ip addr add 203.0.113.2/24 dev pysbx-t1",
         f"ip netns exec {WORLD} ip addr add 192.168.77.2/24 dev pysbx-t1",
         f"ip netns exec {WORLD} ip link set pysbx-t1 up",
@@ -78,6 +79,7 @@ def world():
         server.kill()
         server.wait()
     listener.close()
+    run("ip addr del 198.51.100.5/24 dev lo")
     run("ip link del pysbx-t0")
     run(f"ip netns del {WORLD}")
 
@@ -102,6 +104,7 @@ def test_the_same_detectors_fire_with_the_network_on_and_nothing_with_it_off(pys
         "203.0.113.2",
         "203.0.113.1",
         "192.168.77.2",
+        "198.51.100.6",
         "127.0.0.1",
         "abstract",
     }

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -316,6 +317,14 @@ def test_a_mount_is_read_only_unless_it_says_rw(tmp_path):
 def test_a_mount_that_shows_too_much_is_refused(path):
     with pytest.raises(pysbx_sandbox.Unavailable, match="--mount"):
         sh("print(1)", policy=Policy(network="off", mounts=(os.path.expanduser(path),)))
+
+
+def test_a_mount_that_holds_a_socket_is_refused(tmp_path):
+    (tmp_path / "below").mkdir()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "below/it"))
+        with pytest.raises(pysbx_sandbox.Unavailable, match="below/it: scripts could talk"):
+            sh("print(1)", policy=Policy(network="off", mounts=(str(tmp_path),)))
 
 
 @pytest.mark.parametrize("script", ["", "  \n", "x = 1\n" * 2_000_000])
