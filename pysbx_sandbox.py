@@ -70,6 +70,7 @@ MAX_ENTRIES, MAX_DEPTH = 5000, 8  # what is looked at to find it
 MAX_MOUNTED = 20_000  # what is looked at of a --mount to find sockets, in some 0.1 s
 START_LIMIT = 20.0  # seconds for a sandbox to reach its gate
 GRACE = 1.0  # seconds for the pipes to reach their end once everything is killed
+SLOW_END = 7  # looks: who has ended for so long may hold memory that no status tells of
 TICK = 0.03  # seconds between two looks at the memory of a sandbox that has no cgroup
 SPARE_AGE = 300.0  # seconds that a spare sandbox may wait
 SANDBOX_UID = 59873  # when root starts us; no service uses it (systemd's ranges begin at 60001)
@@ -1001,6 +1002,7 @@ class Sandbox:
         self.place = ""  # the directory of a process without a sandbox
         self.ended: tuple[int, ...] = ()  # the last line of a container's gate
         self.crowded, self.cancel, self.kernel = False, cancel, (0, 0, 0)
+        self.ending: dict[str, int] = {}  # processes without memory: in how many looks
         self.held = contextlib.ExitStack()  # what close frees, the last first
         try:
             {"native": self._native, "docker": self._docker, "none": self._none}[self.backend]()
@@ -1211,30 +1213,39 @@ class Sandbox:
             return "memory limit"
         if self.group or self.proc < 0:
             return ""
-        threads: dict[str, list[str]] = {}  # the status of each by its process
-        for place in glob.glob("[0-9]*/task/[0-9]*/status", dir_fd=self.proc):
-            threads.setdefault(place.split("/")[0], []).append(self._proc(place))
-        all_of_them = "".join(itertools.chain(*threads.values()))
-        # a pipe holds 64 KB, and takes two descriptors
-        if other > limit and _total("FDSize", all_of_them) * (32 << 10) > limit:
-            return "memory limit"
-        self.crowded |= sum(map(len, threads.values())) >= self.spec.policy.max_processes
-        # the first thread of a process may have ended: any other has its memory
-        each = [max(texts, key=lambda text: _total("VmPTE", text)) for texts in threads.values()]
-        if any(text and not re.search(r"(?m)^(?:VmPTE|State:\tZ)", text) for text in each):
-            named = max(named, anon)  # it is ending: no status has the memory that it still holds
+        each = self._statuses()
+        text = "".join(each.values())
+        if other > limit:  # a pipe holds 64 KB, and takes two descriptors
+            threads = glob.glob("[0-9]*/task/[0-9]*/status", dir_fd=self.proc)  # each may have own
+            if _total("FDSize", "".join(map(self._proc, threads))) * (32 << 10) > limit:
+                return "memory limit"
+        self.crowded |= _total("Threads", text) >= self.spec.policy.max_processes
+        gone = [p for p, t in each.items() if "\nVmPTE:" not in t and "\nState:\tZ" not in t]
+        self.ending = {pid: self.ending.get(pid, 0) + 1 for pid in gone}
+        if max(self.ending.values(), default=0) > SLOW_END:
+            named = max(named, anon)  # whatever it still holds is in no status
         files = 0
         for state in map(os.fstatvfs, (self.work, self.tmp, self.shm)):
             files += (state.f_blocks - state.f_bfree) * state.f_frsize
             if state.f_files - state.f_ffree > MAX_INODES:
                 return "disk limit"
-        pages, tables = (_total(f, "".join(each)) << 10 for f in ("RssAnon|RssShmem", "VmPTE"))
+        pages, tables = _total("RssAnon|RssShmem", text) << 10, _total("VmPTE", text) << 10
         rest = files + tables
         # what a fork shares was counted twice; to look through large tables takes too long
         if rest + pages > limit >= max(named, rest) and tables < MAX_TABLES:
-            places = (f"{_total('Pid', text)}/smaps_rollup" for text in each)
+            places = (f"{_total('Pid', text)}/smaps_rollup" for text in each.values())
             pages = _total("Pss_Anon|Pss_Shmem", "".join(map(self._proc, places))) << 10 or pages
         return "memory limit" if max(named, rest + pages) > limit else ""
+
+    def _statuses(self) -> dict[str, str]:
+        """Return the status of every process, by any other thread where its first has ended."""
+        found = {}
+        for pid in filter(str.isdigit, os.listdir(self.proc)):
+            if "\nVmPTE:" not in (text := self._proc(f"{pid}/status")):
+                others = glob.glob(f"{pid}/task/[0-9]*/status", dir_fd=self.proc)
+                text = max([text, *map(self._proc, others)], key=lambda t: "\nVmPTE:" in t)
+            found[pid] = text
+        return {pid: text for pid, text in found.items() if text}
 
     def _proc(self, place: str) -> str:
         """Return a file of its /proc, or "" where it is gone."""

@@ -14,7 +14,7 @@ import pytest
 import pysbx
 import pysbx_sandbox
 
-SANDBOX_CODE_LINES = 1904  # of pysbx_sandbox.py as measured; the aim is 800
+SANDBOX_CODE_LINES = 1915  # of pysbx_sandbox.py as measured; the aim is 800
 SERVER_CODE_LINES = 622  # of pysbx.py; the aim is 350
 FUNCTION_CODE_LINES = 50
 
