@@ -720,8 +720,13 @@ def ending(result: Result, limit: int, most: int, stopped: list[int]) -> list[st
         "interrupted": stopped and stopped[0] != signal.SIGPIPE,
         f"timed out after {limit} s: --default-timeout gives it more": late and not stopped,
         by_signal: result.signal and not late and not stopped,
-        "--with NAME installs a package": "No module named" in result.stderr,
-        "it sees no file of yours: --mount DIR shows one": "No such file" in result.stderr,
+        "--with NAME installs a package of PyPI; modules of yours need --mount and PYTHONPATH": (
+            re.search("No module named|externally-managed", result.stdout + result.stderr)
+        ),
+        "it sees files of yours only where --mount shows them, by their absolute paths": (
+            "No such file" in result.stderr
+        ),
+        "there is no input: put the values into the script": "EOF when read" in result.stderr,
         f"{lost:,} bytes of output were left out: --max-output-bytes keeps more": lost > 0,
         f"the {result.limit} was reached: {raises} gives it more": result.limit,
     }

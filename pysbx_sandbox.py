@@ -1076,17 +1076,16 @@ class Sandbox:
             code = memfd(seccomp_filter(os.uname().machine, memory_is_limited=bool(self.group)))
             options = [*bwrap_options(self.spec, data, help_text), "--seccomp", str(code)]
             args = memfd("".join(option + "\0" for option in options).encode())
-            status, told = os.pipe()
-            self.hold(status)  # open to the end: bwrap writes to it again
-            opened.callback(os.close, told)
             words, drop = _dropping(bwrap)
-            argv = [*words, "--args", str(args), "--json-status-fd", str(told), "--", _SHELL]
-            fds, env = [*data.values(), code, args, told], dict(self.spec.env)
-            self._start([*argv, "-c", *self.spec.program], env=env, cwd="/", pass_fds=fds, **drop)
-        self.init = json.loads(os.read(status, 4096).split(b"\n")[0])["child-pid"]
+            argv = [*words, "--args", str(args), "--", _SHELL, "-c", *self.spec.program]
+            fds, env = [*data.values(), code, args], dict(self.spec.env)
+            self._start(argv, env=env, cwd="/", pass_fds=fds, **drop)
+        assert self.process
+        # not by --json-status-fd: if we are killed, bwrap dies as it writes there, and its child,
+        # which waits for it before it dies with its parent, would be left
+        self.init = _children(self.process.pid)[0]
         self.ends = self.hold(os.pidfd_open(self.init))
-        children = Path(f"/proc/{self.init}/task/{self.init}/children").read_text()
-        self.gate = int(children.split()[0])
+        self.gate = _children(self.init)[0]
         root, places = f"/proc/{self.init}/root", ("/work", "/tmp", "/dev/shm", "/proc")
         directories = [self.hold(os.open(root + place, os.O_DIRECTORY)) for place in places]
         self.work, self.tmp, self.shm, self.proc = directories
@@ -1330,8 +1329,13 @@ def _kill_children(pid: int) -> None:
     """Kill what a bwrap has just started: it does not die with its parent before it is set up."""
     os.kill(pid, signal.SIGSTOP)
     os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-        os.kill(int(child), signal.SIGKILL)
+    for child in _children(pid):
+        os.kill(child, signal.SIGKILL)
+
+
+def _children(pid: int) -> list[int]:
+    """Return the processes that the first thread of another has started."""
+    return [int(n) for n in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def _open_at(directory: int, name: str, flags: int = _READ) -> IO[bytes]:
@@ -2220,6 +2224,8 @@ def _begin(
     script: str, dependencies: Iterable[str], policy: Policy, cancel: Fd, say: Say | None
 ) -> tuple[Call, bytes, list[str]]:
     """Check what a caller sent, settle sandbox and interpreter -> call, script, notes."""
+    if not isinstance(script, str):
+        raise InvalidScript("the script must be text")
     source = script.encode("utf-8", "surrogatepass")
     if len(source) > MAX_SCRIPT:
         raise InvalidScript(f"the script has {len(source):,} bytes, the limit is {MAX_SCRIPT:,}")

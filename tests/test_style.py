@@ -14,8 +14,8 @@ import pytest
 import pysbx
 import pysbx_sandbox
 
-SANDBOX_CODE_LINES = 1915  # of pysbx_sandbox.py as measured; the aim is 800
-SERVER_CODE_LINES = 622  # of pysbx.py; the aim is 350
+SANDBOX_CODE_LINES = 1916  # of pysbx_sandbox.py as measured; the aim is 800
+SERVER_CODE_LINES = 627  # of pysbx.py; the aim is 350
 FUNCTION_CODE_LINES = 50
 
 ROOT = Path(__file__).resolve().parent.parent
