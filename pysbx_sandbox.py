@@ -1219,7 +1219,7 @@ class Sandbox:
             if _total("FDSize", "".join(map(self._proc, threads))) * (32 << 10) > limit:
                 return "memory limit"
         self.crowded |= _total("Threads", text) >= self.spec.policy.max_processes
-        gone = [p for p, t in each.items() if "\nVmPTE:" not in t and "\nState:\tZ" not in t]
+        gone = [p for p, t in each.items() if t and "\nVmPTE:" not in t and "\nState:\tZ" not in t]
         self.ending = {pid: self.ending.get(pid, 0) + 1 for pid in gone}
         if max(self.ending.values(), default=0) > SLOW_END:
             named = max(named, anon)  # whatever it still holds is in no status
@@ -1244,7 +1244,7 @@ class Sandbox:
                 others = glob.glob(f"{pid}/task/[0-9]*/status", dir_fd=self.proc)
                 text = max([text, *map(self._proc, others)], key=lambda t: "\nVmPTE:" in t)
             found[pid] = text
-        return {pid: text for pid, text in found.items() if text}
+        return found
 
     def _proc(self, place: str) -> str:
         """Return a file of its /proc, or "" where it is gone."""
@@ -2188,9 +2188,8 @@ def _docker_ready(policy: Policy, say: Say) -> None:
     _sweep(docker)
     ca = os.environ.get("SSL_CERT_FILE", "")
     bundle = Path(ca).read_bytes() if os.path.isfile(ca) else b""
-    # by its length: the engine may lose an end of input that comes at once
     command = f"""cd /pysbx && mkdir -p cache envs new pythons && rm -f ca.pem &&
-        head -c {len(bundle)} >ca.pem && chown {NOBODY}:{NOBODY} cache envs new pythons && chmod 311 envs &&
+        cat >ca.pem && chown {NOBODY}:{NOBODY} cache envs new pythons && chmod 311 envs &&
         ([ -s id ] || cat /proc/sys/kernel/random/uuid >id) && chmod 600 id && cat id"""
     argv = f"""run -i --rm --pull never --network none --user 0 --cap-drop ALL --cap-add CHOWN
         --cap-add FOWNER --entrypoint sh --label pysbx={_server()}
